@@ -1,0 +1,94 @@
+# Everything a person runs. `make` alone lists the targets.
+#
+# PYTHON    interpreter that makes .venv, 3.11 or newer      (python3)
+# CONFIG    deployment to synthesize, deploy or destroy      (config/default.yaml)
+# OUT       where templates and manifests go                 (cdk.out)
+# CDK_ARGS, PYTEST_ARGS, BENCH_ARGS   passed on as they are
+
+PYTHON ?= python3
+CONFIG ?= config/default.yaml
+OUT ?= cdk.out
+BENCH_REPEATS ?= 5
+
+# Explicit folders, not names looked up on the PATH: some versions of make search their own PATH.
+BIN := .venv/bin
+CDK = node_modules/.bin/cdk
+CDK_CONTEXT = -c "config=$(CONFIG)" -o "$(OUT)"
+PYTHON_STAMP := .venv/.python-stamp
+NPM_STAMP := node_modules/.npm-stamp
+
+export PYTHON
+# Child processes (the CDK app, jsii's node) find the tools of this tree first.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+# The set-up picks a Node.js that is known to work, so jsii's banners about it help nobody.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20,22
+export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
+export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup node synth deploy destroy test test-fast lint format bench docs lock clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(PYTHON_STAMP) $(NPM_STAMP) | node ## install the pinned tools into .venv and node_modules
+
+synth: setup ## templates and manifests of CONFIG into OUT; needs no AWS account
+	@$(BIN)/sonic-eks config check "$(CONFIG)"
+	@$(CDK) synth $(CDK_CONTEXT) --quiet $(CDK_ARGS)
+	@$(BIN)/sonic-eks summary "$(CONFIG)" --out "$(OUT)"
+
+deploy: setup ## create or update every stack of CONFIG
+	@$(BIN)/sonic-eks config check "$(CONFIG)"
+	@$(CDK) deploy --all $(CDK_CONTEXT) --outputs-file "$(OUT)/outputs.json" $(CDK_ARGS)
+
+destroy: setup ## remove every stack of CONFIG
+	@$(CDK) destroy --all $(CDK_CONTEXT) $(CDK_ARGS)
+
+test: setup ## every test
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: setup ## the tests that take milliseconds
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+lint: setup ## style, formatting and types
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth
+
+format: setup ## rewrite the sources in the house style
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+bench: setup ## time a synth of CONFIG against a synth of an empty app
+	@$(BIN)/python benchmarks/synth.py --config "$(CONFIG)" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
+
+docs: setup ## rewrite the generated references under docs/
+	@$(BIN)/sonic-eks docs --out docs
+
+lock: $(PYTHON_STAMP) ## rewrite the pinned requirements from pyproject.toml (UPGRADE=1: newest that fit)
+	@scripts/lock $(if $(UPGRADE),--upgrade)
+
+clean: ## remove outputs and caches
+	@rm -rf cdk.out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . \( -name .venv -o -name node_modules -o -name .git \) -prune -o \
+		-name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove the set-up too
+	@rm -rf .venv node_modules .setup.log
+
+# A stamp is written last, so an interrupted step is done again.
+# It holds the tree's path: .venv has paths in it, so that of a moved or copied tree is of no use.
+ifneq ($(shell cat $(PYTHON_STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(PYTHON_STAMP)
+endif
+$(PYTHON_STAMP): requirements-dev.txt pyproject.toml scripts/setup-python
+	@scripts/setup-python $@
+
+# Checked on every run (it takes milliseconds), as the system's own Node.js may come and go.
+node: $(PYTHON_STAMP)
+	@scripts/setup-node
+
+$(NPM_STAMP): package.json package-lock.json .npmrc scripts/setup-npm | node
+	@scripts/setup-npm $@

@@ -1,0 +1,47 @@
+"""The CDK app: one deployment, its environment and its stacks.
+
+Run by ``cdk synth -c config=config/default.yaml -o DIR``; templates land in ``DIR``, the rendered
+Kubernetes manifests in ``DIR/k8s``.
+"""
+
+from sonic_eks.timings import Timings  # starts the clock, so before the libraries
+
+# isort: split
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+import cdk_nag
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import load_configuration
+from sonic_eks.errors import ConfigurationError
+from sonic_eks.k8s.render import render_charts
+from sonic_eks.manifests import write_manifests
+from sonic_eks.stacks.deployment import add_stacks
+
+
+def main() -> None:
+    """Synthesize the deployment that the context value ``config`` names."""
+    timings = Timings()
+    app = cdk.App()
+    path = Path(app.node.try_get_context("config") or "config/default.yaml")
+    try:
+        config = load_configuration(path)
+    except ConfigurationError as error:
+        for fault in error.faults:
+            print(fault, file=sys.stderr)
+        sys.exit(error.exit_status)
+    with timings.phase("cdk8s"):
+        charts = render_charts(config, Catalogue(config))
+    with timings.phase("construct"):
+        add_stacks(app, config, charts)
+        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    with timings.phase("synthesis"):
+        app.synth()
+    write_manifests(charts, Path(app.outdir) / "k8s")
+    timings.write()
+
+
+if __name__ == "__main__":
+    main()

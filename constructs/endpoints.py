@@ -1,0 +1,143 @@
+"""VPC endpoints: how nodes and handlers reach AWS services without the internet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+_Service = ec2.InterfaceVpcEndpointAwsService
+
+# docs/networking.md says for each which component calls it, from where and as whom.
+_INTERFACES = {
+    "Ec2": _Service.EC2,
+    "EcrApi": _Service.ECR,
+    "EcrDocker": _Service.ECR_DOCKER,
+    "Eks": _Service.EKS,
+    "EksAuth": _Service.EKS_AUTH,
+    "ElasticLoadBalancing": _Service.ELASTIC_LOAD_BALANCING,
+    "Lambda": _Service.LAMBDA_,
+    "SecretsManager": _Service.SECRETS_MANAGER,
+    "Sqs": _Service.SQS,
+    "Ssm": _Service.SSM,
+    "Sts": _Service.STS,
+}
+
+# No document found says that this service takes an endpoint policy, and a refused one fails the
+# first deployment. It has one action, which answers only nodes of the account's clusters.
+_WITHOUT_POLICY = frozenset({"EksAuth"})
+
+
+class PrivateEndpoints(Construct):
+    """The S3 gateway endpoint and the interface endpoints that the cluster calls.
+
+    Parameters
+    ----------
+    scope, construct_id : Construct, str
+        The stack and the construct's id.
+    vpc : aws_ec2.Vpc
+        The VPC.
+    vpc_cidr : str
+        Its IPv4 range, literal; what may call the interface endpoints.
+    interface_subnets : sequence of aws_ec2.ISubnet
+        Where the interface endpoints are, at most one subnet a zone.
+    s3_subnets : sequence of aws_ec2.ISubnet
+        Subnets whose route tables lead to S3.
+    bootstrap_qualifier : str
+        Qualifier of the CDK bootstrap stack, for the name of its asset bucket.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.Vpc,
+        vpc_cidr: str,
+        interface_subnets: Sequence[ec2.ISubnet],
+        s3_subnets: Sequence[ec2.ISubnet],
+        bootstrap_qualifier: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        gateway = ec2.GatewayVpcEndpoint(
+            self,
+            "S3",
+            vpc=vpc,
+            service=ec2.GatewayVpcEndpointAwsService.S3,
+            subnets=[ec2.SubnetSelection(subnets=list(s3_subnets))],
+        )
+        for statement in self._s3_statements(bootstrap_qualifier):
+            gateway.add_to_policy(statement)
+
+        group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=vpc,
+            description="Interface endpoints: HTTPS from the VPC",
+            allow_all_outbound=False,
+        )
+        group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(443), "HTTPS from the VPC")
+        for name, service in _INTERFACES.items():
+            endpoint = ec2.InterfaceVpcEndpoint(
+                self,
+                name,
+                vpc=vpc,
+                service=service,
+                subnets=ec2.SubnetSelection(subnets=list(interface_subnets)),
+                security_groups=[group],
+                private_dns_enabled=True,
+                open=False,
+            )
+            if name not in _WITHOUT_POLICY:
+                endpoint.add_to_policy(self._own_account_only())
+
+    def _own_account_only(self) -> iam.PolicyStatement:
+        """Admit principals of this account: no foreign credentials can carry data out.
+
+        What is called may belong to others, as the images of EKS add-ons do. Calls without a
+        principal, such as AssumeRoleWithWebIdentity, are refused: pods use Pod Identity.
+        """
+        return iam.PolicyStatement(
+            principals=[iam.AnyPrincipal()],
+            actions=["*"],
+            resources=["*"],
+            conditions={
+                "StringEquals": {"aws:PrincipalAccount": cdk.Stack.of(self).account},
+            },
+        )
+
+    def _s3_statements(self, qualifier: str) -> list[iam.PolicyStatement]:
+        """List what is read and written through the S3 endpoint, by named buckets.
+
+        The weights bucket is not among them: FSx reads it from its own side.
+        """
+        stack = cdk.Stack.of(self)
+        region, account = stack.region, stack.account
+
+        def objects(*buckets: str) -> list[str]:
+            return [f"arn:{stack.partition}:s3:::{bucket}/*" for bucket in buckets]
+
+        def allow(sid: str, action: str, resources: list[str]) -> iam.PolicyStatement:
+            return iam.PolicyStatement(
+                sid=sid, principals=[iam.AnyPrincipal()], actions=[action], resources=resources
+            )
+
+        return [
+            # Amazon ECR user guide, "Minimum Amazon S3 bucket permissions for Amazon ECR".
+            allow("EcrLayers", "s3:GetObject", objects(f"prod-{region}-starport-layer-bucket")),
+            # Packages of Amazon Linux 2023, such as the Lustre client's tools.
+            allow("Al2023Packages", "s3:GetObject", objects(f"al2023-repos-{region}-*")),
+            allow(
+                "CdkAssets", "s3:GetObject", objects(f"cdk-{qualifier}-assets-{account}-{region}")
+            ),
+            # CloudFormation user guide, "Access CloudFormation using an interface endpoint": the
+            # region's name in this bucket's has no hyphens.
+            allow(
+                "CustomResourceResponses",
+                "s3:PutObject",
+                objects(f"cloudformation-custom-resource-response-{region.replace('-', '')}"),
+            ),
+        ]

@@ -1,0 +1,193 @@
+"""The VPC: its address plan, subnets, way out and flow logs."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+_BLOCKS_BITS = 3
+_PUBLIC_BITS = 2
+
+
+@dataclass(frozen=True)
+class AddressPlan:
+    """Where each subnet lies in the VPC.
+
+    The VPC is cut into eight blocks: GPU nodes, serving nodes, system nodes of up to three zones,
+    public subnets, and two that stay free. A subnet's place depends on its zone's position in the
+    configuration alone, so that a third zone moves no subnet that is there.
+
+    Parameters
+    ----------
+    vpc_cidr : str
+        IPv4 range of the VPC, /22 or larger: its smallest subnet, a quarter of a block, is
+        then a /27 (Amazon VPC user guide: /28 at least).
+    """
+
+    vpc_cidr: str
+
+    @property
+    def gpu(self) -> str:
+        """Range of the GPU subnet."""
+        return str(self._blocks[0])
+
+    @property
+    def serving(self) -> str:
+        """Range of the serving subnet."""
+        return str(self._blocks[1])
+
+    def system(self, position: int) -> str:
+        """Range of the system subnet of the zone at `position` (0 to 2)."""
+        return str(self._blocks[2 + position])
+
+    def public(self, position: int) -> str:
+        """Range of the public subnet of the zone at `position` (0 to 2)."""
+        return str(list(self._blocks[5].subnets(prefixlen_diff=_PUBLIC_BITS))[position])
+
+    @property
+    def _blocks(self) -> list[ipaddress.IPv4Network]:
+        return list(ipaddress.IPv4Network(self.vpc_cidr).subnets(prefixlen_diff=_BLOCKS_BITS))
+
+
+class SonicVpc(Construct):
+    """A VPC with system subnets in every zone, and serving and GPU subnets in one.
+
+    Parameters
+    ----------
+    scope, construct_id : Construct, str
+        The stack and the construct's id.
+    vpc_cidr : str
+        IPv4 range, /16 to /22.
+    zones : sequence of str
+        Names of the two or three zones of the system subnets.
+    gpu_zone : str
+        The one of `zones` that holds the serving and the GPU subnet.
+    nat : bool
+        Whether system and serving subnets reach the internet through a NAT gateway. Without it
+        the VPC has no internet gateway and no public subnet. The GPU subnet never has a route.
+    flow_log_retention_days : int
+        Days that flow logs are kept.
+
+    Attributes
+    ----------
+    vpc : aws_ec2.Vpc
+        The VPC.
+    system_subnets : list of aws_ec2.PrivateSubnet
+        One in each zone, in their order.
+    serving_subnet, gpu_subnet : aws_ec2.PrivateSubnet
+        Both in `gpu_zone`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_cidr: str,
+        zones: Sequence[str],
+        gpu_zone: str,
+        nat: bool,
+        flow_log_retention_days: int,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._plan = AddressPlan(vpc_cidr)
+        self.vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            ip_addresses=ec2.IpAddresses.cidr(vpc_cidr),
+            availability_zones=list(zones),
+            # The plan below makes the subnets: the construct's own cannot be in one zone alone.
+            subnet_configuration=[],
+            nat_gateways=0,
+            restrict_default_security_group=True,
+        )
+        self.gpu_subnet = self._private("Gpu", gpu_zone, self._plan.gpu)
+        self.serving_subnet = self._private("Serving", gpu_zone, self._plan.serving)
+        self.system_subnets = [
+            self._private(f"System{position + 1}", zone, self._plan.system(position))
+            for position, zone in enumerate(zones)
+        ]
+        if nat:
+            self._add_nat(gpu_zone, list(zones).index(gpu_zone))
+        self._add_flow_logs(flow_log_retention_days)
+
+    @property
+    def private_subnets(self) -> list[ec2.PrivateSubnet]:
+        """Every subnet but the NAT gateway's."""
+        return [self.gpu_subnet, self.serving_subnet, *self.system_subnets]
+
+    def _private(self, construct_id: str, zone: str, cidr: str) -> ec2.PrivateSubnet:
+        return ec2.PrivateSubnet(
+            self, construct_id, vpc_id=self.vpc.vpc_id, availability_zone=zone, cidr_block=cidr
+        )
+
+    def _add_nat(self, zone: str, position: int) -> None:
+        """Give system and serving subnets a NAT gateway in the inference zone.
+
+        One, since only the license proxy goes out, and it runs in that zone with all that serves
+        a stream: a gateway in another zone would outlive what it is there for.
+        """
+        gateway = ec2.CfnInternetGateway(self, "InternetGateway")
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self,
+            "InternetGatewayAttachment",
+            vpc_id=self.vpc.vpc_id,
+            internet_gateway_id=gateway.ref,
+        )
+        public = ec2.PublicSubnet(
+            self,
+            "Public",
+            vpc_id=self.vpc.vpc_id,
+            availability_zone=zone,
+            cidr_block=self._plan.public(position),
+            map_public_ip_on_launch=False,
+        )
+        public.add_default_internet_route(gateway.ref, attachment)
+        nat = public.add_nat_gateway()
+        for subnet in (self.serving_subnet, *self.system_subnets):
+            subnet.add_default_nat_route(nat.ref)
+
+    def _add_flow_logs(self, retention_days: int) -> None:
+        group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=retention_days)
+        group.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+        account = cdk.Stack.of(self).account
+        role = iam.Role(
+            self,
+            "FlowLogRole",
+            assumed_by=iam.ServicePrincipal(
+                "vpc-flow-logs.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": account}},
+            ),
+            inline_policies={
+                "deliver": iam.PolicyDocument(
+                    statements=[
+                        iam.PolicyStatement(
+                            actions=[
+                                "logs:CreateLogStream",
+                                "logs:DescribeLogStreams",
+                                "logs:PutLogEvents",
+                            ],
+                            # The ARN of a log group ends in :*, its streams.
+                            resources=[group.attr_arn],
+                        )
+                    ]
+                )
+            },
+        )
+        ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_type="VPC",
+            resource_id=self.vpc.vpc_id,
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=group.ref,
+            deliver_logs_permission_arn=role.role_arn,
+        )

@@ -1,0 +1,162 @@
+"""Managed node groups: fixed sets of nodes that EKS updates one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from sonic_eks.config.instances import InstanceType
+from sonic_eks.constructs.acknowledgements import acknowledge_managed_policies
+from sonic_eks.constructs.node_config import mime_user_data
+from sonic_eks.k8s.labels import POOL_LABEL
+from sonic_eks.k8s.placement import Pool
+
+# Amazon EBS user guide, "General Purpose SSD volumes": 125 MiB/s is included with every gp3
+# volume. Nodes whose images lie on the root volume get twice that for pulling and unpacking.
+_BASELINE_MIB_PER_SECOND = 125
+_IMAGES_ON_ROOT_MIB_PER_SECOND = 250
+
+_NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+
+
+def node_role(scope: Construct, construct_id: str) -> iam.Role:
+    """Return a role for nodes: join the cluster, pull images, nothing else.
+
+    The VPC CNI has a role of its own, and Session Manager none: nodes are reached with
+    ``kubectl debug node``, and the GPU subnet has no endpoint for it.
+    """
+    role = iam.Role(
+        scope,
+        construct_id,
+        assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+        managed_policies=[
+            iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _NODE_POLICIES
+        ],
+    )
+    acknowledge_managed_policies(
+        role,
+        "the two policies that the EKS user guide requires of a node role; AWS keeps them in step"
+        " with what kubelet and the Pod Identity agent call",
+        *_NODE_POLICIES,
+    )
+    return role
+
+
+class ManagedNodePool(Construct):
+    """A managed node group and its launch template.
+
+    Parameters
+    ----------
+    scope, construct_id : Construct, str
+        Place in the tree.
+    cluster : aws_eks_v2.ICluster
+        The cluster.
+    kubernetes_version : str
+        Version of the kubelet; follows the cluster's, or nodes would stay on the old one.
+    pool : Pool
+        Value of the label `POOL_LABEL`.
+    instance_type : InstanceType
+        Type of every node. It stands in the launch template: in the node group, CDK would hold
+        it against a list of GPU families that lags behind EC2.
+    size : int
+        Nodes that always run; the group has no room to grow.
+    root_volume_gib : int
+        Size of the encrypted root volume in GiB.
+    subnets : sequence of aws_ec2.ISubnet
+        Where the nodes are.
+    role : aws_iam.IRole
+        The nodes' role.
+    taints : sequence of aws_eks.CfnNodegroup.TaintProperty
+        Taints of every node.
+    placement_group : aws_ec2.CfnPlacementGroup, optional
+        Group that the nodes are placed in; needs exactly one subnet.
+    surge : bool
+        Whether an update may start a new node before it drains an old one.
+
+    Attributes
+    ----------
+    node_group : aws_eks.CfnNodegroup
+        The node group, for dependencies.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: aws_eks_v2.ICluster,
+        kubernetes_version: str,
+        pool: Pool,
+        instance_type: InstanceType,
+        size: int,
+        root_volume_gib: int,
+        subnets: Sequence[ec2.ISubnet],
+        role: iam.IRole,
+        taints: Sequence[eks.CfnNodegroup.TaintProperty] = (),
+        placement_group: ec2.CfnPlacementGroup | None = None,
+        surge: bool = True,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        template = _launch_template(self, instance_type, root_volume_gib, placement_group)
+        # Instances and volumes take their Name from the template's.
+        cdk.Tags.of(template).add("Name", f"{cluster.cluster_name}-{pool.value}")
+        self.node_group = eks.CfnNodegroup(
+            self,
+            "NodeGroup",
+            cluster_name=cluster.cluster_name,
+            version=kubernetes_version,
+            node_role=role.role_arn,
+            subnets=[subnet.subnet_id for subnet in subnets],
+            ami_type="AL2023_x86_64_NVIDIA" if instance_type.gpus else "AL2023_x86_64_STANDARD",
+            launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
+                id=template.launch_template_id, version=template.latest_version_number
+            ),
+            scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
+                min_size=size, desired_size=size, max_size=size
+            ),
+            labels={POOL_LABEL: pool.value},
+            taints=list(taints) or None,
+            update_config=eks.CfnNodegroup.UpdateConfigProperty(
+                max_unavailable=1, update_strategy="DEFAULT" if surge else "MINIMAL"
+            ),
+            # Never: a forced update evicts pods that still stream.
+            force_update_enabled=False,
+            node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(
+                enabled=True, max_parallel_nodes_repaired_count=1
+            ),
+        )
+
+
+def _launch_template(
+    scope: Construct,
+    instance_type: InstanceType,
+    root_volume_gib: int,
+    placement_group: ec2.CfnPlacementGroup | None,
+) -> ec2.LaunchTemplate:
+    """Return the launch template; its tags go to instances and volumes as well."""
+    images_on_root = not instance_type.local_nvme_gb
+    root = ec2.BlockDeviceVolume.ebs(
+        root_volume_gib,
+        volume_type=ec2.EbsDeviceVolumeType.GP3,
+        encrypted=True,
+        delete_on_termination=True,
+        throughput=_IMAGES_ON_ROOT_MIB_PER_SECOND if images_on_root else _BASELINE_MIB_PER_SECOND,
+    )
+    return ec2.LaunchTemplate(
+        scope,
+        "LaunchTemplate",
+        instance_type=ec2.InstanceType(instance_type.name),
+        block_devices=[ec2.BlockDevice(device_name="/dev/xvda", volume=root)],
+        # With a limit of 1 no pod reaches the node's credentials; controllers get region and VPC
+        # as values, credentials from Pod Identity.
+        http_tokens=ec2.LaunchTemplateHttpTokens.REQUIRED,
+        http_put_response_hop_limit=1,
+        placement_group=placement_group,
+        user_data=ec2.UserData.custom(mime_user_data(instance_type)),
+    )

@@ -1,0 +1,1 @@
+"""Kubernetes manifests as cdk8s charts, one concern a file."""

@@ -1,0 +1,87 @@
+"""Rendering of every chart to plain manifests, in the order in which they apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cdk8s
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import Configuration
+from sonic_eks.k8s.chart import DeploymentChart
+from sonic_eks.k8s.edge import Edge
+from sonic_eks.k8s.namespaces import Namespaces
+from sonic_eks.k8s.nats import Nats
+from sonic_eks.k8s.nodes import BurstNodes, has_burst
+from sonic_eks.k8s.prometheus import Prometheus
+from sonic_eks.k8s.scaling import Scaling
+from sonic_eks.k8s.sonic.api import Api
+from sonic_eks.k8s.sonic.license_proxy import LicenseProxy
+from sonic_eks.k8s.sonic.worker import Workers
+from sonic_eks.k8s.weights import WeightsVolume
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RenderedChart:
+    """The manifests of one chart.
+
+    Attributes
+    ----------
+    name : str
+        Name of the chart, of its file in ``DIR/k8s`` and of its construct.
+    manifests : tuple of dict
+        Kubernetes objects in apply order; late values are markers (`sonic_eks.late`).
+    after : tuple of str
+        Names of the charts that must be applied before this one.
+    """
+
+    name: str
+    manifests: tuple[Manifest, ...]
+    after: tuple[str, ...]
+
+
+# In apply order. What is deleted goes the other way round: scalers before what they scale,
+# workers before their nodes, everything before its namespace.
+_CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
+    ("namespaces", Namespaces, ()),
+    ("nodes", BurstNodes, ()),
+    ("weights", WeightsVolume, ("namespaces",)),
+    ("prometheus", Prometheus, ("namespaces",)),
+    ("nats", Nats, ("namespaces",)),
+    ("license-proxy", LicenseProxy, ("namespaces",)),
+    ("edge", Edge, ("namespaces",)),
+    ("api", Api, ("nats", "license-proxy", "edge")),
+    ("workers", Workers, ("nodes", "weights", "nats", "license-proxy")),
+    ("scaling", Scaling, ("prometheus", "api", "workers")),
+)
+
+
+def render_charts(config: Configuration, catalogue: Catalogue) -> tuple[RenderedChart, ...]:
+    """Render every chart of a deployment.
+
+    Parameters
+    ----------
+    config : Configuration
+        The deployment.
+    catalogue : Catalogue
+        References into the private registry.
+
+    Returns
+    -------
+    tuple of RenderedChart
+        The charts in apply order; a chart that the deployment does not need is left out.
+    """
+    app = cdk8s.App()
+    wanted = [chart for chart in _CHARTS if chart[0] != "nodes" or has_burst(config)]
+    names = {name for name, _, _ in wanted}
+    return tuple(
+        RenderedChart(
+            name=name,
+            manifests=tuple(chart(app, name, config=config, catalogue=catalogue).to_json()),
+            after=tuple(earlier for earlier in after if earlier in names),
+        )
+        for name, chart, after in wanted
+    )

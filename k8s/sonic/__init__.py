@@ -1,0 +1,1 @@
+"""Sonic itself: API, workers and license proxy."""

@@ -1,0 +1,93 @@
+"""The API server: HTTP and WebSocket for the callers, NATS to the workers."""
+
+from __future__ import annotations
+
+from cdk8s_plus_35 import k8s
+
+from sonic_eks.catalogue import API_IMAGE
+from sonic_eks.config import Configuration
+from sonic_eks.k8s.chart import DeploymentChart, metadata
+from sonic_eks.k8s.labels import Labels
+from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
+from sonic_eks.k8s.nats import NATS_URL
+from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
+from sonic_eks.k8s.pods import disruption_budget, pod_template, resources, rollout_without_gap
+from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
+from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
+from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
+from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
+
+API = "sonic-api"
+API_PORT = 5000
+HTTP_PORT_NAME = "http"
+
+# Room in seconds for a start and for the load balancer's first health checks (registration takes
+# minutes), beside the drain that a rollout may wait for.
+_ROLLOUT_SECONDS = 900
+
+
+def api_labels(config: Configuration) -> Labels:
+    """Return the labels of the API pods."""
+    return Labels.of(config, API, component="api")
+
+
+class Api(DeploymentChart):
+    """The API Deployment; its number of pods belongs to the scaler."""
+
+    def build(self) -> None:
+        """Add the Deployment and its disruption budget."""
+        labels = api_labels(self.config)
+        drain = self.config.drain
+        k8s.KubeDeployment(
+            self,
+            "Deployment",
+            metadata=metadata(API, labels, namespace=SONIC_NAMESPACE),
+            spec=k8s.DeploymentSpec(
+                selector=k8s.LabelSelector(match_labels=labels.selector),
+                strategy=rollout_without_gap(),
+                min_ready_seconds=10,
+                progress_deadline_seconds=drain.grace_seconds + _ROLLOUT_SECONDS,
+                revision_history_limit=3,
+                template=pod_template(
+                    labels,
+                    container=self._container(),
+                    placement=Placement(
+                        Pool.SERVING, spread=spread_over_nodes(labels, required=True)
+                    ),
+                    grace_seconds=drain.grace_seconds,
+                ),
+            ),
+        )
+        disruption_budget(self, "Budget", labels, name=API, namespace=SONIC_NAMESPACE)
+
+    def _container(self) -> k8s.Container:
+        api = self.config.api
+        return k8s.Container(
+            name="api",
+            image=self.catalogue.image(API_IMAGE),
+            env=environment(
+                api.env,
+                [(api.nats_url_env, NATS_URL), (api.license_url_env, LICENSE_URL)],
+            ),
+            ports=[
+                k8s.ContainerPort(name=HTTP_PORT_NAME, container_port=API_PORT),
+                k8s.ContainerPort(name=METRICS_PORT_NAME, container_port=METRICS_PORT),
+            ],
+            # No CPU limit: it would throttle audio.
+            resources=resources(
+                cpu_millicores=api.cpu_millicores, memory_mib=api.memory_mib, ephemeral_mib=256
+            ),
+            security_context=vendor_security(),
+            # Whether /status is 200 before a worker is there is not documented: only readiness
+            # depends on it, so that an API that waits for workers is not restarted.
+            startup_probe=tcp_probe(HTTP_PORT_NAME, period_seconds=5, failures=60),
+            readiness_probe=http_probe("/status", HTTP_PORT_NAME, period_seconds=5, failures=3),
+            liveness_probe=patient_liveness(HTTP_PORT_NAME),
+            lifecycle=k8s.Lifecycle(
+                # New streams still arrive while the load balancer learns of the removal, and live
+                # ones have until the budget's end: the server runs on and is stopped after it.
+                pre_stop=k8s.LifecycleHandler(
+                    sleep=k8s.SleepAction(seconds=self.config.drain.budget_seconds)
+                )
+            ),
+        )

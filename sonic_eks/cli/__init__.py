@@ -1,0 +1,1 @@
+"""The `sonic-eks` command."""

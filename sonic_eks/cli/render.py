@@ -1,0 +1,45 @@
+"""`sonic-eks render`: the Kubernetes manifests without CDK, for review and GitOps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument
+from sonic_eks.config import load_configuration
+from sonic_eks.errors import SonicEksError
+from sonic_eks.manifests import read_outputs, resolved, to_yaml, write_manifests
+
+
+def render(
+    config: ConfigArgument = DEFAULT_CONFIG,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(help="File of `cdk deploy --outputs-file`; fills in what a deployment made."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write one file a chart to; else one stream.")
+    ] = None,
+) -> None:
+    """Print or write the manifests that the Workload stack applies."""
+    # Not at the top: cdk8s takes a second to import, which other commands need not wait for.
+    from sonic_eks.k8s.render import render_charts
+
+    resolved_config = load_configuration(config)
+    charts = render_charts(resolved_config, Catalogue(resolved_config))
+    if outputs is not None:
+        value_of = read_outputs(outputs, resolved_config.deployment.name)
+        charts = tuple(replace(c, manifests=tuple(resolved(c, value_of))) for c in charts)
+    if out is None:
+        for chart in charts:
+            print(to_yaml(chart.manifests), end="")
+        return
+    try:
+        for path in write_manifests(charts, out):
+            print(path)
+    except OSError as error:
+        raise SonicEksError(f"{out}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,145 @@
+"""`sonic-eks summary`: what a synthesized deployment consists of, for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption
+from sonic_eks.config import Configuration, load_configuration
+from sonic_eks.errors import SonicEksError
+from sonic_eks.names import Names
+from sonic_eks.notices import Notice, unset_vendor_names, warnings
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of a synthesized deployment."""
+
+    deployment: str
+    region: str
+    stacks: dict[str, int]
+    artifacts: list[dict[str, str]]
+    gpu: dict[str, Any]
+    replicas: dict[str, dict[str, int]]
+    warnings: list[Notice]
+    unset_vendor_names: list[Notice]
+    templates: str
+    manifests: str
+
+
+def summary(
+    config: ConfigArgument = DEFAULT_CONFIG,
+    out: Annotated[Path, typer.Option(help="Folder of the synthesized templates.")] = Path(
+        "cdk.out"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Summarize a synthesized deployment: stacks, images, GPUs, replicas, warnings, files."""
+    result = summarize(load_configuration(config), out)
+    if as_json:
+        print(json.dumps(asdict(result), indent=2))
+    else:
+        _print(result)
+
+
+def summarize(config: Configuration, out: Path) -> Summary:
+    """Read the templates in `out` and the configuration into a summary.
+
+    Raises
+    ------
+    SonicEksError
+        When `out` does not hold the deployment's templates.
+    """
+    name = config.deployment.name
+    replicas = {"api": {"min": config.api.min_replicas, "max": config.api.max_replicas}}
+    for model in config.models:
+        replicas[model.name] = {"min": model.min_replicas, "max": model.max_replicas}
+    return Summary(
+        deployment=name,
+        region=config.deployment.region,
+        stacks={stack: _resources(out, stack) for stack in Names(name).stacks.values()},
+        artifacts=[
+            {
+                "name": artifact.name,
+                "kind": artifact.kind.value,
+                "source": artifact.source or "registry.vendorRegistry is not set",
+                "tag": artifact.tag,
+                "repository": artifact.repository,
+            }
+            for artifact in Catalogue(config).artifacts
+        ],
+        gpu={
+            "instanceType": config.nodes.gpu.instance_type,
+            "gpu": config.gpu_type.gpu,
+            "zone": config.network.gpu_zone,
+            "baseNodes": config.nodes.gpu.base_size,
+            "maxNodes": config.nodes.gpu.max_nodes,
+            "generationsPerGpu": config.generations_per_gpu,
+            "assumed": config.capacity_is_assumed,
+        },
+        replicas=replicas,
+        warnings=warnings(config),
+        unset_vendor_names=unset_vendor_names(config),
+        templates=str(out),
+        manifests=str(out / "k8s"),
+    )
+
+
+def _resources(out: Path, stack: str) -> int:
+    path = out / f"{stack}.template.json"
+    try:
+        return len(json.loads(path.read_text(encoding="utf-8")).get("Resources", {}))
+    except OSError:
+        raise SonicEksError(f"{path}: not there; run `make synth` first", exit_status=1) from None
+    except ValueError:
+        raise SonicEksError(
+            f"{path}: not a template; run `make synth` again", exit_status=1
+        ) from None
+
+
+def _print(result: Summary) -> None:
+    gpu = result.gpu
+    rows = [(stack, str(count)) for stack, count in result.stacks.items()]
+    rows.append(("all", str(sum(result.stacks.values()))))
+    _section(f"Stacks of {result.deployment} in {result.region}, with their resources", rows)
+    _section(
+        "Images and charts to mirror",
+        [(a["name"], a["kind"], a["tag"], a["source"]) for a in result.artifacts],
+    )
+    assumed = " (assumed)" if gpu["assumed"] else ""
+    _section(
+        "Capacity",
+        [
+            ("GPU nodes", f"{gpu['instanceType']} ({gpu['gpu']}) in {gpu['zone']}"),
+            ("", f"{gpu['baseNodes']} always, {gpu['maxNodes']} at most"),
+            ("generations per GPU", f"{gpu['generationsPerGpu']}{assumed}"),
+            *(
+                (f"replicas of {workload}", f"{bounds['min']} to {bounds['max']}")
+                for workload, bounds in result.replicas.items()
+            ),
+        ],
+    )
+    for title, notices in (
+        ("Warnings", result.warnings),
+        ("Not rendered, since only the vendor knows the name", result.unset_vendor_names),
+    ):
+        if notices:
+            _section(title, [(notice.field, notice.text) for notice in notices])
+    _section("Files", [("templates", result.templates), ("manifests", result.manifests)])
+
+
+def _section(title: str, rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows in columns, as wide as their longest cell: nothing is cut in a pipe."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    print(title)
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(f"  {'  '.join(cells)}".rstrip())
+    print()

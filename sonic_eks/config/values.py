@@ -1,0 +1,70 @@
+"""Checks of single values that several sections share."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from sonic_eks.config.aws import Arn
+from sonic_eks.config.base import Refusal
+
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+
+
+@dataclass(frozen=True)
+class ArnKind:
+    """A kind of ARN: what it is called, its service, its resource part, whether it is regional."""
+
+    what: str
+    service: str
+    resource: str
+    regional: bool = True
+
+
+IAM_POLICY = ArnKind("an IAM policy", "iam", r"policy/[\w+=,.@/-]+", regional=False)
+IAM_ROLE = ArnKind("an IAM role", "iam", r"role/[\w+=,.@/-]+", regional=False)
+CERTIFICATE = ArnKind("an ACM certificate", "acm", r"certificate/[0-9a-fA-F-]+")
+SECRET = ArnKind("a Secrets Manager secret", "secretsmanager", r"secret:[\w/+=.@-]{1,520}")
+TOPIC = ArnKind("an SNS topic", "sns", r"[\w-]{1,256}(\.fifo)?")
+
+
+def arn_of(value: str | None, kind: ArnKind, *, field: str | None = None) -> str | None:
+    """Return `value` when it is unset or an ARN of `kind`; refuse it otherwise."""
+    if value is None:
+        return None
+    arn = Arn.parse(value)
+    if (
+        arn is None
+        or arn.service != kind.service
+        or not arn.account
+        or bool(arn.region) != kind.regional
+        or not re.fullmatch(kind.resource, arn.resource, re.ASCII)
+    ):
+        region = "REGION" if kind.regional else ""
+        shape = f"arn:PARTITION:{kind.service}:{region}:ACCOUNT:"
+        raise Refusal(value, f"the ARN of {kind.what} ({shape}...)", field=field)
+    return value
+
+
+def ipv4_range(text: str, *, field: str | None = None) -> ipaddress.IPv4Network:
+    """Parse an IPv4 range in CIDR form; refuse host bits and name the range meant."""
+    allowed = "an IPv4 range in CIDR form such as 10.0.0.0/16, without host bits"
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        raise Refusal(text, allowed, field=field) from None
+    # CloudFormation wants the form that Python prints: no netmask, no address alone.
+    if str(network) != text:
+        raise Refusal(text, allowed, nearest=str(network), field=field)
+    return network
+
+
+def image_tag(value: str, *, field: str | None = None) -> str:
+    """Return a fixed image tag; refuse `latest` and what no registry accepts."""
+    if value.lower() == "latest":
+        raise Refusal(value, "a fixed tag; latest means another image tomorrow", field=field)
+    if not re.fullmatch(_TAG, value):
+        what = "an image tag: letters, digits, '_', '.', '-', 128 at most"
+        raise Refusal(value, what, field=field)
+    return value

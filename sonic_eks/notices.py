@@ -1,0 +1,85 @@
+"""What a reader of a synthesized deployment should know: assumptions and unset vendor names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sonic_eks.config import Configuration
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One line of the summary.
+
+    Attributes
+    ----------
+    field : str
+        The configuration field that settles it, as a dotted camelCase path.
+    text : str
+        What is so while it is not settled.
+    """
+
+    field: str
+    text: str
+
+
+def warnings(config: Configuration) -> list[Notice]:
+    """Return what works, but not as one may believe."""
+    found = []
+    if config.capacity_is_assumed:
+        found.append(
+            Notice(
+                "scaling.generationsPerGpu",
+                f"capacity is assumed, not measured: {config.generations_per_gpu} generations"
+                f" per {config.gpu_type.gpu} within {config.slo.ttfb_ms} ms at"
+                f" p{config.slo.percentile}",
+            )
+        )
+    if not config.cluster.admin_role_arns:
+        found.append(
+            Notice("cluster.adminRoleArns", "no role may administer the cluster with kubectl")
+        )
+    if config.edge.certificate_arn is None:
+        found.append(Notice("edge.certificateArn", "callers reach the load balancer without TLS"))
+    if config.observability.alarm_topic_arn is None:
+        found.append(Notice("observability.alarmTopicArn", "alarms notify nobody"))
+    if config.deployment.account is None:
+        found.append(
+            Notice("deployment.account", "any account whose credentials deploy is accepted")
+        )
+    workers = sum(model.max_replicas for model in config.models)
+    if workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.gpus_per_node:
+        found.append(
+            Notice(
+                "nodes.gpu.maxNodes",
+                "no GPU is left for a rolling update's surge when all replicas run",
+            )
+        )
+    found.append(
+        Notice("registry", "images are referred to by tag, not by digest (tags are immutable)")
+    )
+    return found
+
+
+def unset_vendor_names(config: Configuration) -> list[Notice]:
+    """Return the names that only the vendor can give, and that are therefore not rendered."""
+    found = []
+    if config.registry.vendor_registry is None:
+        found.append(Notice("registry.vendorRegistry", "where the Sonic images are copied from"))
+    for field, name, purpose in (
+        ("natsUrlEnv", config.api.nats_url_env, "NATS URL of the API"),
+        ("licenseUrlEnv", config.api.license_url_env, "license proxy's URL of the API"),
+    ):
+        if name is None:
+            found.append(Notice(f"api.{field}", purpose))
+    for index, model in enumerate(config.models):
+        for field, name, purpose in (
+            ("concurrencyEnv", model.concurrency_env, "concurrency limit"),
+            ("batchSizeEnv", model.batch_size_env, "batch size"),
+            ("weightsPathEnv", model.weights_path_env, "path of the weights"),
+            ("natsUrlEnv", model.nats_url_env, "NATS URL"),
+            ("licenseUrlEnv", model.license_url_env, "license proxy's URL"),
+        ):
+            if name is None:
+                found.append(Notice(f"models.{index}.{field}", f"{purpose} of {model.name}"))
+    return found

@@ -1,0 +1,124 @@
+"""Every public image and chart that the cluster reads, named once.
+
+Vendor images are not here: their registry is the customer's secret with the vendor, so they come
+from the configuration (`sonic_eks.catalogue`). Versions and places are those of the projects'
+own release pages and chart values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What an artifact is: the two media types differ, and charts keep their own name."""
+
+    IMAGE = "image"
+    CHART = "chart"
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A public image or chart.
+
+    Attributes
+    ----------
+    name : str
+        Name in this project, unique over images and charts.
+    kind : Kind
+        Image or Helm chart.
+    source : str
+        Where it is copied from, without the tag: an OCI reference, or the address of a Helm
+        repository for charts that their project does not publish as OCI.
+    tag : str
+        Pinned version.
+    component : str
+        What needs it.
+    """
+
+    name: str
+    kind: Kind
+    source: str
+    tag: str
+    component: str
+
+    @property
+    def repository(self) -> str:
+        """Repository path below the deployment's prefix; a chart's ends in the chart's name.
+
+        CDK's Helm handler opens the last path part of the reference.
+        """
+        return f"{self.kind.value}s/{self.name}"
+
+    @property
+    def is_http(self) -> bool:
+        """Whether the source is a Helm repository over HTTP rather than a registry."""
+        return self.source.startswith("https://")
+
+
+UPSTREAMS: tuple[Upstream, ...] = (
+    Upstream(
+        "karpenter-crd",
+        Kind.CHART,
+        "oci://public.ecr.aws/karpenter/karpenter-crd",
+        "1.14.1",
+        "karpenter",
+    ),
+    Upstream(
+        "karpenter", Kind.CHART, "oci://public.ecr.aws/karpenter/karpenter", "1.14.1", "karpenter"
+    ),
+    Upstream(
+        "karpenter-controller",
+        Kind.IMAGE,
+        "public.ecr.aws/karpenter/controller",
+        "1.14.1",
+        "karpenter",
+    ),
+    Upstream(
+        "aws-load-balancer-controller",
+        Kind.CHART,
+        "https://aws.github.io/eks-charts",
+        "3.5.0",
+        "load-balancer-controller",
+    ),
+    Upstream(
+        "load-balancer-controller",
+        Kind.IMAGE,
+        "public.ecr.aws/eks/aws-load-balancer-controller",
+        "v3.5.0",
+        "load-balancer-controller",
+    ),
+    Upstream("keda", Kind.CHART, "https://kedacore.github.io/charts", "2.20.2", "keda"),
+    Upstream("keda-operator", Kind.IMAGE, "ghcr.io/kedacore/keda", "2.20.2", "keda"),
+    Upstream(
+        "keda-metrics-apiserver",
+        Kind.IMAGE,
+        "ghcr.io/kedacore/keda-metrics-apiserver",
+        "2.20.2",
+        "keda",
+    ),
+    Upstream(
+        "keda-admission-webhooks",
+        Kind.IMAGE,
+        "ghcr.io/kedacore/keda-admission-webhooks",
+        "2.20.2",
+        "keda",
+    ),
+    Upstream(
+        "nvidia-device-plugin",
+        Kind.CHART,
+        "https://nvidia.github.io/k8s-device-plugin",
+        "0.20.0",
+        "nvidia-device-plugin",
+    ),
+    Upstream(
+        "k8s-device-plugin",
+        Kind.IMAGE,
+        "nvcr.io/nvidia/k8s-device-plugin",
+        "v0.20.0",
+        "nvidia-device-plugin",
+    ),
+    Upstream("prometheus", Kind.IMAGE, "quay.io/prometheus/prometheus", "v3.13.1", "prometheus"),
+    Upstream("nats", Kind.IMAGE, "docker.io/library/nats", "2.12.8-alpine", "sonic"),
+)

@@ -1,0 +1,1 @@
+"""CloudFormation stacks, one file each: they only wire constructs together."""

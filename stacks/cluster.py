@@ -1,0 +1,221 @@
+"""The EKS cluster with its nodes, add-ons and controllers."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks as eks_l1
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import Configuration
+from sonic_eks.config.instances import instance_types
+from sonic_eks.constructs.addons import ClusterAddons, NodeAddons
+from sonic_eks.constructs.control_plane import ControlPlane
+from sonic_eks.constructs.controllers import Controllers
+from sonic_eks.constructs.karpenter import Karpenter
+from sonic_eks.constructs.load_balancer_controller import LoadBalancerControllerRole
+from sonic_eks.constructs.node_pools import ManagedNodePool, node_role
+from sonic_eks.k8s.labels import POOL_LABEL
+from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
+from sonic_eks.late import Late
+from sonic_eks.names import Names
+from sonic_eks.stacks.base import DeploymentStack
+from sonic_eks.upstream import Kind
+
+
+class ClusterStack(DeploymentStack):
+    """Cluster, managed node groups, add-ons, controllers and Karpenter's AWS side.
+
+    Order of creation, and the reverse on deletion: control plane; the add-ons that make a node
+    ready; node groups; the other add-ons; identities; controllers.
+
+    Parameters
+    ----------
+    scope, construct_id : Construct, str
+        The app and the stack's name.
+    config : Configuration
+        The deployment.
+    catalogue : Catalogue
+        Where charts and images are.
+    vpc : aws_ec2.IVpc
+        The VPC.
+    system_subnets : list of aws_ec2.ISubnet
+        Subnets of the control plane and of the system nodes, in two zones or more.
+    serving_subnet, gpu_subnet : aws_ec2.ISubnet
+        Subnets in the zone of the GPUs.
+
+    Attributes
+    ----------
+    cluster : aws_eks_v2.ICluster
+        The cluster.
+    cluster_security_group : aws_ec2.ISecurityGroup
+        The security group that EKS gives to control plane, nodes and pods.
+    placement_group_id : str
+        The cluster placement group of the GPU nodes, for Karpenter's as well.
+    """
+
+    cluster: eks.ICluster
+    cluster_security_group: ec2.ISecurityGroup
+    placement_group_id: str
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        config: Configuration,
+        catalogue: Catalogue,
+        vpc: ec2.IVpc,
+        system_subnets: list[ec2.ISubnet],
+        serving_subnet: ec2.ISubnet,
+        gpu_subnet: ec2.ISubnet,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            config=config,
+            description=f"Sonic on EKS, {config.deployment.name}: cluster, nodes and controllers",
+        )
+        names = Names(config.deployment.name)
+        control_plane = self._control_plane(config, names, catalogue, vpc, system_subnets)
+        control_plane.allow_lustre_from(gpu_subnet.ipv4_cidr_block)
+        self.cluster = control_plane.cluster
+        self.cluster_security_group = self.cluster.cluster_security_group
+
+        node_addons = NodeAddons(self, "NodeAddons", cluster=self.cluster)
+        # CloudFormation names it: AWS::EC2::PlacementGroup takes no name.
+        placement_group = ec2.CfnPlacementGroup(self, "GpuPlacement", strategy="cluster")
+        self.placement_group_id = placement_group.attr_group_id
+        pools = self._pools(config, placement_group, system_subnets, serving_subnet, gpu_subnet)
+        for pool in pools.values():
+            pool.node_group.node.add_dependency(node_addons)
+        addons = ClusterAddons(
+            self, "Addons", cluster=self.cluster, nodes=pools[Pool.SYSTEM].node_group
+        )
+        karpenter = Karpenter(
+            self,
+            "Karpenter",
+            cluster=self.cluster,
+            cluster_name=names.cluster,
+            queue_name=names.karpenter_queue,
+            instance_profile_name=names.karpenter_instance_profile,
+        )
+        lbc_role = LoadBalancerControllerRole(
+            self, "LoadBalancerController", cluster=self.cluster, deployment=config.deployment.name
+        )
+        lbc_role.associate(self.cluster)
+        controllers = Controllers(
+            self,
+            "Controllers",
+            cluster=self.cluster,
+            cluster_name=names.cluster,
+            catalogue=catalogue,
+            vpc_id=vpc.vpc_id,
+            queue_name=names.karpenter_queue,
+        )
+        controllers.install_after(addons)
+        controllers.karpenter.node.add_dependency(karpenter, placement_group)
+        controllers.load_balancer_controller.node.add_dependency(lbc_role)
+        controllers.nvidia_device_plugin.node.add_dependency(pools[Pool.GPU].node_group)
+        self._outputs()
+
+    def _control_plane(
+        self,
+        config: Configuration,
+        names: Names,
+        catalogue: Catalogue,
+        vpc: ec2.IVpc,
+        subnets: list[ec2.ISubnet],
+    ) -> ControlPlane:
+        return ControlPlane(
+            self,
+            "ControlPlane",
+            cluster_name=names.cluster,
+            version=config.cluster.version,
+            vpc=vpc,
+            subnets=subnets,
+            service_cidr=config.cluster.service_cidr,
+            admin_role_arns=config.cluster.admin_role_arns,
+            chart_repositories=[
+                artifact.repository
+                for artifact in catalogue.artifacts
+                if artifact.kind is Kind.CHART
+            ],
+            log_retention_days=config.cluster.log_retention_days,
+            deletion_protection=config.deployment.termination_protection,
+        )
+
+    def _pools(
+        self,
+        config: Configuration,
+        placement_group: ec2.CfnPlacementGroup,
+        system_subnets: list[ec2.ISubnet],
+        serving_subnet: ec2.ISubnet,
+        gpu_subnet: ec2.ISubnet,
+    ) -> dict[Pool, ManagedNodePool]:
+        nodes = config.nodes
+        types = instance_types()
+        role = node_role(self, "NodeRole")
+        taint = eks_l1.CfnNodegroup.TaintProperty
+        return {
+            Pool.SYSTEM: ManagedNodePool(
+                self,
+                "SystemNodes",
+                cluster=self.cluster,
+                kubernetes_version=config.cluster.version,
+                pool=Pool.SYSTEM,
+                instance_type=types[nodes.system.instance_type],
+                size=nodes.system.size,
+                root_volume_gib=nodes.system.root_volume_gib,
+                subnets=system_subnets,
+                role=role,
+            ),
+            Pool.SERVING: ManagedNodePool(
+                self,
+                "ServingNodes",
+                cluster=self.cluster,
+                kubernetes_version=config.cluster.version,
+                pool=Pool.SERVING,
+                instance_type=types[nodes.serving.instance_type],
+                size=nodes.serving.size,
+                root_volume_gib=nodes.serving.root_volume_gib,
+                subnets=[serving_subnet],
+                role=role,
+                taints=[taint(key=POOL_LABEL, value=Pool.SERVING.value, effect="NO_SCHEDULE")],
+            ),
+            Pool.GPU: ManagedNodePool(
+                self,
+                "GpuNodes",
+                cluster=self.cluster,
+                kubernetes_version=config.cluster.version,
+                pool=Pool.GPU,
+                instance_type=types[nodes.gpu.instance_type],
+                size=nodes.gpu.base_size,
+                root_volume_gib=nodes.gpu.root_volume_gib,
+                subnets=[gpu_subnet],
+                role=role,
+                taints=[
+                    taint(key=GPU_RESOURCE, value="true", effect="NO_SCHEDULE"),
+                    taint(key=FSX_STARTUP_TAINT, value="true", effect="NO_EXECUTE"),
+                ],
+                placement_group=placement_group,
+                # A surge would need GPUs, quota and room in the placement group for up to twice
+                # the number of zones; where there are none, every update would fail.
+                surge=False,
+            ),
+        }
+
+    def _outputs(self) -> None:
+        self.give_out(Late.CLUSTER_SECURITY_GROUP, self.cluster_security_group.security_group_id)
+        self.give_out(Late.PLACEMENT_GROUP, self.placement_group_id)
+        name = self.cluster.cluster_name
+        cdk.CfnOutput(self, "ClusterName", value=name)
+        cdk.CfnOutput(self, "ClusterEndpoint", value=self.cluster.cluster_endpoint)
+        cdk.CfnOutput(
+            self,
+            "KubeconfigCommand",
+            description="For an administrator's role, from a host that reaches the VPC",
+            value=f"aws eks update-kubeconfig --name {name} --region {self.region}",
+        )

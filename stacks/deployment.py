@@ -1,0 +1,121 @@
+"""The stacks of one deployment and what they take from each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import Configuration
+from sonic_eks.k8s.render import RenderedChart
+from sonic_eks.late import Late
+from sonic_eks.names import Names
+from sonic_eks.stacks.cluster import ClusterStack
+from sonic_eks.stacks.data import DataStack
+from sonic_eks.stacks.edge import EdgeStack
+from sonic_eks.stacks.network import NetworkStack
+from sonic_eks.stacks.observability import ObservabilityStack
+from sonic_eks.stacks.registry import RegistryStack
+from sonic_eks.stacks.weights import WeightsStack
+from sonic_eks.stacks.workload import WorkloadStack
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """The stacks of a deployment, in the order in which they deploy."""
+
+    network: NetworkStack
+    registry: RegistryStack
+    data: DataStack
+    weights: WeightsStack
+    cluster: ClusterStack
+    edge: EdgeStack
+    workload: WorkloadStack
+    observability: ObservabilityStack
+
+
+def add_stacks(app: cdk.App, config: Configuration, charts: tuple[RenderedChart, ...]) -> Stacks:
+    """Add every stack of a deployment to `app`.
+
+    Parameters
+    ----------
+    app : aws_cdk.App
+        The app, or a stage.
+    config : Configuration
+        A validated configuration.
+    charts : tuple of RenderedChart
+        What runs in the cluster (`sonic_eks.k8s.render.render_charts`).
+
+    Returns
+    -------
+    Stacks
+        The stacks, for tests and for tags.
+    """
+    name = config.deployment.name
+    ids = Names(name).stacks
+    catalogue = Catalogue(config)
+
+    network = NetworkStack(app, ids["network"], config=config)
+    registry = RegistryStack(app, ids["registry"], config=config, catalogue=catalogue)
+    data = DataStack(app, ids["data"], config=config)
+    weights = WeightsStack(
+        app,
+        ids["weights"],
+        config=config,
+        vpc=network.vpc,
+        subnet=network.gpu_subnet,
+        clients=[network.gpu_subnet, network.serving_subnet],
+        bucket=data.bucket,
+    )
+    cluster = ClusterStack(
+        app,
+        ids["cluster"],
+        config=config,
+        catalogue=catalogue,
+        vpc=network.vpc,
+        system_subnets=network.system_subnets,
+        serving_subnet=network.serving_subnet,
+        gpu_subnet=network.gpu_subnet,
+    )
+    # The charts and images that the cluster pulls are there before it asks for them.
+    cluster.add_stack_dependency(registry)
+    edge = EdgeStack(
+        app,
+        ids["edge"],
+        config=config,
+        vpc=network.vpc,
+        subnet=network.serving_subnet,
+        cluster_security_group=cluster.cluster_security_group,
+    )
+    workload = WorkloadStack(
+        app,
+        ids["workload"],
+        config=config,
+        charts=charts,
+        cluster=cluster.cluster,
+        values={
+            Late.ACCOUNT: cluster.account,
+            Late.VPC: network.vpc.vpc_id,
+            Late.CLUSTER_SECURITY_GROUP: cluster.cluster_security_group.security_group_id,
+            Late.GPU_SUBNET: network.gpu_subnet.subnet_id,
+            Late.PLACEMENT_GROUP: cluster.placement_group_id,
+            Late.FILE_SYSTEM: weights.file_system.ref,
+            Late.FILE_SYSTEM_DNS_NAME: weights.dns_name,
+            Late.FILE_SYSTEM_MOUNT_NAME: weights.file_system.attr_lustre_mount_name,
+            Late.TARGET_GROUP: edge.target_group.target_group_arn,
+        },
+    )
+    observability = ObservabilityStack(
+        app,
+        ids["observability"],
+        config=config,
+        load_balancer=edge.load_balancer,
+        target_group=edge.target_group,
+        file_system_id=weights.file_system.ref,
+    )
+    stacks = Stacks(network, registry, data, weights, cluster, edge, workload, observability)
+    for stack in vars(stacks).values():
+        for key, value in {"sonic-eks:deployment": name, **config.tags}.items():
+            cdk.Tags.of(stack).add(key, value)
+    return stacks

@@ -1,0 +1,43 @@
+"""Set-up that every test shares."""
+
+from __future__ import annotations
+
+import os
+
+# Before aws_cdk is imported: CDK's own template validation costs 5 s a process and one test of
+# the whole app keeps it; jsii's notice about the Node release is not what a test reads.
+os.environ.setdefault("CDK_VALIDATION", "false")
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
+
+import pytest
+from aws_cdk.assertions import Template
+
+from sonic_eks.config import Configuration, load_configuration
+from sonic_eks.k8s.render import RenderedChart
+from sonic_eks.stacks.deployment import Stacks
+from tests.synth import ROOT, charts_of, stacks_of
+
+
+@pytest.fixture(scope="session")
+def default_config() -> Configuration:
+    """config/default.yaml."""
+    return load_configuration(ROOT / "config" / "default.yaml")
+
+
+@pytest.fixture(scope="session")
+def default_charts(default_config: Configuration) -> tuple[RenderedChart, ...]:
+    """The rendered charts of config/default.yaml."""
+    return charts_of(default_config)
+
+
+@pytest.fixture(scope="session")
+def stacks(default_config: Configuration) -> Stacks:
+    """The stacks of config/default.yaml, in one app for all tests."""
+    return stacks_of(default_config)
+
+
+@pytest.fixture(scope="session")
+def templates(stacks: Stacks) -> dict[str, Template]:
+    """Template by stack, under the attribute names of `Stacks`."""
+    return {name: Template.from_stack(stack) for name, stack in vars(stacks).items()}

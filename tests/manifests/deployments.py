@@ -1,0 +1,109 @@
+"""The deployments whose manifests are tested, as configuration documents."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from sonic_eks.config import Configuration
+from sonic_eks.k8s.render import Manifest, RenderedChart
+from tests.configuration import VALID, with_values
+from tests.synth import charts_of
+
+_TWO_MODELS = [
+    {"name": "sonic-3", "minReplicas": 3, "maxReplicas": 4},
+    {"name": "sonic-2", "image": "cartesia-sonic-2", "loadSeconds": 901, "maxReplicas": 3},
+]
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "default": VALID,
+    "air-gapped": with_values(
+        ("network.egress", "none"),
+        ("license.mode", "airGapped"),
+        ("license.dataPath", "/var/lib/license"),
+        ("license.volumeGib", 7),
+        ("license.env", {"LOG_LEVEL": "info"}),
+    ),
+    "two-models": with_values(("models", _TWO_MODELS)),
+    "multi-gpu": with_values(("nodes.gpu.instanceType", "g6e.12xlarge"), ("nodes.gpu.maxNodes", 4)),
+    "two-models-multi-gpu": with_values(
+        ("models", _TWO_MODELS),
+        ("nodes.gpu.instanceType", "g6.12xlarge"),
+        ("nodes.gpu.maxNodes", 3),
+    ),
+    "base-only": with_values(("nodes.gpu.baseSize", 8), ("nodes.gpu.maxNodes", 8)),
+    "vendor-names": with_values(
+        (
+            "models",
+            [
+                {
+                    "concurrencyEnv": "MAX_STREAMS",
+                    "batchSizeEnv": "BATCH",
+                    "weightsPathEnv": "WEIGHTS",
+                    "natsUrlEnv": "BUS",
+                    "licenseUrlEnv": "LICENSE",
+                    "maxConcurrentStreams": 6,
+                    "env": {"LOG_LEVEL": "debug"},
+                }
+            ],
+        ),
+        ("api.natsUrlEnv", "BUS"),
+        ("api.licenseUrlEnv", "LICENSE"),
+        ("api.env", {"LOG_LEVEL": "debug"}),
+        ("scaling.generationsPerGpu", 5),
+        ("scaling.targetUtilization", 0.7),
+        ("weights.mountPath", "/models"),
+    ),
+    "short-streams": with_values(
+        ("drain.maxStreamSeconds", 0),
+        ("drain.propagationSeconds", 150),
+        ("drain.marginSeconds", 30),
+    ),
+    "long-name-govcloud": with_values(
+        ("deployment.name", "voice-" + "v" * 94),
+        ("deployment.region", "us-gov-west-1"),
+        ("deployment.account", "123456789012"),
+        ("network.zones", ["us-gov-west-1a", "us-gov-west-1b"]),
+        ("tags", {"team": "voice"}),
+    ),
+    "china": with_values(
+        ("deployment.region", "cn-north-1"), ("network.zones", ["cn-north-1a", "cn-north-1b"])
+    ),
+}
+
+
+@cache
+def configuration(name: str) -> Configuration:
+    """Return a deployment's configuration."""
+    return Configuration.model_validate(DOCUMENTS[name])
+
+
+@cache
+def charts(name: str) -> tuple[RenderedChart, ...]:
+    """Return a deployment's charts; callers copy what they change."""
+    return charts_of(configuration(name))
+
+
+def manifests(name: str) -> list[Manifest]:
+    """Return every manifest of a deployment, in apply order."""
+    return [manifest for chart in charts(name) for manifest in chart.manifests]
+
+
+def one(name: str, kind: str, object_name: str) -> Manifest:
+    """Return the manifest of one object."""
+    (found,) = [
+        m for m in manifests(name) if m["kind"] == kind and m["metadata"]["name"] == object_name
+    ]
+    return found
+
+
+def kinds(name: str, kind: str) -> list[Manifest]:
+    """Return all manifests of a kind."""
+    return [m for m in manifests(name) if m["kind"] == kind]
+
+
+def container(workload: Manifest) -> dict[str, Any]:
+    """Return the only container of a workload."""
+    (found,) = workload["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found

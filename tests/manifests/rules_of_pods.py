@@ -1,0 +1,253 @@
+"""House rules of pods and containers."""
+
+from __future__ import annotations
+
+import re
+
+from tests.manifests.rules_base import Charts, containers, name_of, of_kind, pod_of, rule, workloads
+
+# Node pools and the taints that stay on their nodes.
+POOL_TAINTS: dict[str, dict[str, str] | None] = {
+    "system": None,
+    "serving": {"key": "sonic-eks/pool", "value": "serving", "effect": "NoSchedule"},
+    "gpu": {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"},
+}
+
+# Private ECR, by account and region; the account may be known only after deployment.
+PRIVATE_IMAGE = re.compile(
+    r"^(\d{12}|<<known-after-deploy:AccountId>>)\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?"
+    r"/[a-z0-9/-]+:[A-Za-z0-9_.-]+$"
+)
+
+
+@rule
+def images_are_fixed_and_private(charts: Charts) -> list[str]:
+    found = []
+    for name, container in containers(charts):
+        image = container["image"]
+        tag = image.rpartition(":")[2]
+        if not PRIVATE_IMAGE.match(image) or tag == "latest":
+            found.append(f"{name}: {image}")
+        if container.get("imagePullPolicy", "IfNotPresent") == "Always":
+            found.append(f"{name}: pulls a fixed tag on every start")
+    return found
+
+
+@rule
+def resources_are_stated(charts: Charts) -> list[str]:
+    found = []
+    for name, container in containers(charts):
+        stated = container.get("resources", {})
+        requests, limits = stated.get("requests", {}), stated.get("limits", {})
+        for resource in ("cpu", "memory", "ephemeral-storage"):
+            if resource not in requests:
+                found.append(f"{name}: no request of {resource}")
+        if limits.get("memory") != requests.get("memory"):
+            found.append(f"{name}: the memory limit is not the request")
+        if limits.get("nvidia.com/gpu") != requests.get("nvidia.com/gpu"):
+            found.append(f"{name}: GPU limit and request differ")
+    return found
+
+
+@rule
+def audio_is_never_throttled(charts: Charts) -> list[str]:
+    on_the_way = {"api", "worker", "messaging"}
+    return [
+        name_of(w)
+        for w in workloads(charts)
+        if w["metadata"]["labels"]["app.kubernetes.io/component"] in on_the_way
+        and any("cpu" in c["resources"].get("limits", {}) for c in pod_of(w)["containers"])
+    ]
+
+
+@rule
+def probes_are_complete(charts: Charts) -> list[str]:
+    found = []
+    for name, container in containers(charts):
+        probes = {p: container.get(f"{p}Probe") for p in ("startup", "readiness", "liveness")}
+        missing = [p for p, probe in probes.items() if probe is None]
+        if missing:
+            found.append(f"{name}: no {', '.join(missing)} probe")
+            continue
+        if probes["liveness"] == probes["readiness"]:
+            found.append(f"{name}: liveness is readiness")
+        live, ready = probes["liveness"], probes["readiness"]
+        if live["periodSeconds"] * live["failureThreshold"] < 120:
+            found.append(f"{name}: liveness kills within two minutes")
+        if live["periodSeconds"] * live["failureThreshold"] <= (
+            ready["periodSeconds"] * ready["failureThreshold"]
+        ):
+            found.append(f"{name}: liveness kills before readiness takes out of service")
+        ports = {p["name"] for p in container["ports"]}
+        for probe in probes.values():
+            check = probe.get("httpGet") or probe.get("tcpSocket")
+            if check and check["port"] not in ports:
+                found.append(f"{name}: probes a port that it does not have")
+    return found
+
+
+@rule
+def pods_are_placed(charts: Charts) -> list[str]:
+    found = []
+    for workload in workloads(charts):
+        pod = pod_of(workload)
+        pool = pod.get("nodeSelector", {}).get("sonic-eks/pool")
+        if pool not in POOL_TAINTS:
+            found.append(f"{name_of(workload)}: no pool")
+            continue
+        taint = POOL_TAINTS[pool]
+        tolerated = [t for t in pod.get("tolerations", []) if _tolerates(t, taint)]
+        if taint is not None and not tolerated:
+            found.append(f"{name_of(workload)}: does not tolerate its pool's taint")
+        if len(pod.get("tolerations", [])) > len(tolerated):
+            found.append(f"{name_of(workload)}: tolerates more than its pool's taint")
+        wants_gpu = any("nvidia.com/gpu" in c["resources"]["limits"] for c in pod["containers"])
+        if wants_gpu != (pool == "gpu"):
+            found.append(f"{name_of(workload)}: a GPU and the pool gpu go together")
+    return found
+
+
+def _tolerates(toleration: dict[str, str], taint: dict[str, str] | None) -> bool:
+    if taint is None or toleration.get("key") != taint["key"]:
+        return False
+    same = toleration.get("operator") == "Exists" or toleration.get("value") == taint["value"]
+    return same and toleration.get("effect") in (None, taint["effect"])
+
+
+@rule
+def replicas_do_not_share_a_node(charts: Charts) -> list[str]:
+    found = []
+    for workload in workloads(charts):
+        if workload["spec"].get("replicas") == 1:
+            continue
+        pod = pod_of(workload)
+        labels = workload["spec"]["template"]["metadata"]["labels"]
+        anti = pod.get("affinity", {}).get("podAntiAffinity", {})
+        rules = list(anti.get("requiredDuringSchedulingIgnoredDuringExecution", []))
+        rules += pod.get("topologySpreadConstraints", [])
+        own = [
+            r
+            for r in rules
+            if r["topologyKey"] == "kubernetes.io/hostname"
+            and r["labelSelector"]["matchLabels"].items() <= labels.items()
+            and r["labelSelector"]["matchLabels"] == workload["spec"]["selector"]["matchLabels"]
+        ]
+        if not own:
+            found.append(name_of(workload))
+    return found
+
+
+@rule
+def no_pod_has_a_token_without_need(charts: Charts) -> list[str]:
+    needed = {"prometheus"}  # discovers pods
+    return [
+        name_of(w)
+        for w in workloads(charts)
+        if pod_of(w).get("automountServiceAccountToken") is not False
+        and w["metadata"]["name"] not in needed
+    ]
+
+
+@rule
+def services_are_not_in_the_environment(charts: Charts) -> list[str]:
+    return [name_of(w) for w in workloads(charts) if pod_of(w).get("enableServiceLinks", True)]
+
+
+@rule
+def pods_meet_their_security_level(charts: Charts) -> list[str]:
+    """Pod Security Standards, the parts that the project's pods touch; host access in any."""
+    levels = {
+        n["metadata"]["name"]: n["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        for n in of_kind(charts, "Namespace")
+    }
+    found = [f"{n}: {level}" for n, level in levels.items() if level == "privileged"]
+    for workload in workloads(charts):
+        name, pod = name_of(workload), pod_of(workload)
+        restricted = levels[workload["metadata"]["namespace"]] == "restricted"
+        context = pod.get("securityContext", {})
+        if any(pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC")):
+            found.append(f"{name}: shares a namespace of the host")
+        allowed = {"configMap", "emptyDir", "persistentVolumeClaim", "name"}
+        if any(volume.keys() - allowed for volume in pod.get("volumes", [])):
+            found.append(f"{name}: volume of another kind")
+        if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+            found.append(f"{name}: no seccomp profile")
+        if restricted and not (context.get("runAsNonRoot") and context.get("runAsUser")):
+            found.append(f"{name}: may run as root")
+        for container in pod["containers"]:
+            own = container.get("securityContext", {})
+            if (
+                own.get("privileged", False)
+                or own.get("allowPrivilegeEscalation") is not False
+                or own.get("capabilities") != {"drop": ["ALL"]}
+            ):
+                found.append(f"{name} {container['name']}: has or may gain privileges")
+    return found
+
+
+@rule
+def own_containers_have_a_read_only_root(charts: Charts) -> list[str]:
+    vendor = {"api", "worker", "license-proxy"}
+    return [
+        name
+        for name, container in containers(charts)
+        if container["name"] not in vendor
+        and not container["securityContext"].get("readOnlyRootFilesystem")
+    ]
+
+
+@rule
+def weights_are_read_only(charts: Charts) -> list[str]:
+    found = []
+    for volume in of_kind(charts, "PersistentVolume"):
+        if "ro" not in volume["spec"].get("mountOptions", []):
+            found.append(f"{name_of(volume)}: mounted for writing")
+    for workload in workloads(charts):
+        pod = pod_of(workload)
+        weights = [
+            v
+            for v in pod.get("volumes", [])
+            if v.get("persistentVolumeClaim", {}).get("claimName") == "weights"
+        ]
+        for volume in weights:
+            mounts = [
+                m
+                for c in pod["containers"]
+                for m in c["volumeMounts"]
+                if m["name"] == volume["name"]
+            ]
+            if not volume["persistentVolumeClaim"].get("readOnly"):
+                found.append(f"{name_of(workload)}: claim is writable")
+            if not all(m.get("readOnly") for m in mounts):
+                found.append(f"{name_of(workload)}: mount is writable")
+        uses_gpu = pod.get("nodeSelector", {}).get("sonic-eks/pool") == "gpu"
+        if uses_gpu and not weights:
+            found.append(f"{name_of(workload)}: no weights")
+    return found
+
+
+@rule
+def rollouts_leave_no_gap(charts: Charts) -> list[str]:
+    scaled = {s["spec"]["scaleTargetRef"]["name"] for s in of_kind(charts, "ScaledObject")}
+    wanted = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    return [
+        name_of(d)
+        for d in of_kind(charts, "Deployment")
+        if d["metadata"]["name"] in scaled
+        and (d["spec"].get("strategy") != wanted or not d["spec"].get("minReadySeconds"))
+    ]
+
+
+@rule
+def hooks_end_within_the_grace(charts: Charts) -> list[str]:
+    found = []
+    for workload in workloads(charts):
+        grace = pod_of(workload).get("terminationGracePeriodSeconds", 30)
+        for container in pod_of(workload)["containers"]:
+            hook = container.get("lifecycle", {}).get("preStop", {})
+            if hook.get("sleep", {}).get("seconds", 0) >= grace:
+                found.append(name_of(workload))
+        # A managed node group's update gives a pod 15 minutes.
+        if grace > 900:
+            found.append(f"{name_of(workload)}: {grace} s")
+    return found

@@ -1,0 +1,132 @@
+"""The scalers' queries, as rendered, evaluated by Prometheus itself (promtool test rules)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.manifests.deployments import one
+
+WORKER = "sonic-worker-sonic-3"
+
+
+def query(name: str = WORKER, deployment: str = "two-models") -> str:
+    (trigger,) = one(deployment, "ScaledObject", name)["spec"]["triggers"]
+    return str(trigger["metadata"]["query"])
+
+
+def labels(pod: str, model: str = "sonic-3", namespace: str = "sonic") -> str:
+    return f'{{namespace="{namespace}",component="worker",model="{model}",pod="{pod}"}}'
+
+
+def series(pod: str, load: str, up: str = "1x500", **where: str) -> list[dict[str, str]]:
+    """Load of a pod every 5 s in promtool's notation, and whether its scrapes worked."""
+    found = [{"series": f"up{labels(pod, **where)}", "values": up}]
+    return [*found, {"series": f"inferno_worker_load{labels(pod, **where)}", "values": load}]
+
+
+@pytest.fixture
+def evaluate(
+    program: Callable[[str, str], str], tmp_path: Path
+) -> Callable[[str, Sequence[dict[str, str]], dict[str, float | None]], None]:
+    """Check a query's value at times; None stands for no value at all."""
+    promtool = program("promtool", "prometheus")
+
+    def check(
+        expression: str, data: Sequence[dict[str, str]], expected: dict[str, float | None]
+    ) -> None:
+        cases: list[dict[str, Any]] = [
+            {
+                "expr": expression,
+                "eval_time": time,
+                "exp_samples": [] if value is None else [{"labels": "{}", "value": value}],
+            }
+            for time, value in expected.items()
+        ]
+        tests = [{"interval": "5s", "input_series": list(data), "promql_expr_test": cases}]
+        path = tmp_path / "tests.yaml"
+        path.write_text(yaml.safe_dump({"evaluation_interval": "5s", "tests": tests}))
+        done = subprocess.run(
+            [promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return check
+
+
+def test_rising_load_is_seen_at_once(evaluate: Callable[..., None]) -> None:
+    data = [*series("a", "0+1x20"), *series("b", "1x20")]
+    evaluate(query(), data, {"0s": 1, "5s": 2, "50s": 11})
+
+
+def test_models_and_namespaces_are_apart(evaluate: Callable[..., None]) -> None:
+    data = [
+        *series("a", "2x20"),
+        *series("b", "5x20", model="sonic-2"),
+        *series("c", "9x20", namespace="other"),
+    ]
+    evaluate(query(WORKER), data, {"60s": 2})
+    evaluate(query("sonic-worker-sonic-2"), data, {"60s": 5})
+    # The API serves all models.
+    evaluate(query("sonic-api"), data, {"60s": 7})
+
+
+def test_a_pod_that_is_gone_drops_out_with_the_window(evaluate: Callable[..., None]) -> None:
+    # Its target goes with the pod, so both series end.
+    data = [*series("a", "2x100"), *series("b", "3x4 stale", up="1x4 stale")]
+    evaluate(query(), data, {"20s": 5, "30s": 5, "60s": 2, "120s": 2})
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4], ids=lambda n: f"{n}-scrapes")
+def test_lost_scrapes_are_not_lost_load(evaluate: Callable[..., None], lost: int) -> None:
+    # A failed scrape: up is 0 and the series gets a staleness marker.
+    gap = "stale" + " _" * (lost - 1)
+    data = [
+        *series("a", "2x100"),
+        *series("b", f"3x5 {gap} 3x50", up="1x5" + " 0" * lost + " 1x50"),
+    ]
+    times = [f"{5 * n}s" for n in range(4, 12 + lost)]
+    evaluate(query(), data, dict.fromkeys(times, 5))
+
+
+def test_pods_that_cannot_be_scraped_keep_their_last_value(
+    evaluate: Callable[..., None],
+) -> None:
+    # Three of four stop answering at 60 s for good; they count for ten minutes more.
+    data = series("a", "1x500")
+    for pod in ("b", "c", "d"):
+        data += series(pod, "2x12 stale", up="1x12 0x500")
+    evaluate(query(), data, {"60s": 7, "120s": 7, "500s": 7, "700s": 1})
+
+
+def test_a_restarted_worker_counts_by_what_it_says_now(evaluate: Callable[..., None]) -> None:
+    # It answers again, without a load, while its model is loading.
+    data = [*series("a", "1x500"), *series("b", "4x10 stale", up="1x10 0x1 1x400")]
+    evaluate(query(), data, {"50s": 5, "75s": 5, "120s": 1})
+
+
+def test_several_series_of_a_pod_are_added(evaluate: Callable[..., None]) -> None:
+    # The labels of the vendor's metrics are not public: one may name an offering.
+    data = [
+        {"series": f"up{labels('a')}", "values": "1x20"},
+        {"series": f'inferno_worker_load{labels("a")[:-1]},offering="x"}}', "values": "1x20"},
+        {"series": f'inferno_worker_load{labels("a")[:-1]},offering="y"}}', "values": "2x20"},
+    ]
+    evaluate(query(), data, {"60s": 3})
+
+
+def test_no_answer_is_no_value(evaluate: Callable[..., None]) -> None:
+    evaluate(query(), series("a", "_x20"), {"60s": None})
+    evaluate(query(), series("a", "2x5 stale", up="1x5 stale"), {"120s": None})
+    evaluate(query(), series("a", "0x20"), {"60s": 0})
+
+
+def test_windows_hold_four_scrapes_also_without_their_first_one() -> None:
+    # Prometheus 3 leaves a range's start out.
+    assert "[30s]" in query()
+    assert 30 // 5 - 1 >= 4

@@ -1,0 +1,101 @@
+"""Scalers: how many pods for how many generations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.manifests.deployments import kinds, one
+
+
+def scaler(name: str, deployment: str = "default") -> dict[str, Any]:
+    spec: dict[str, Any] = one(deployment, "ScaledObject", name)["spec"]
+    return spec
+
+
+def trigger(name: str, deployment: str = "default") -> dict[str, Any]:
+    (found,) = scaler(name, deployment)["triggers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def pods_for(generations: float, threshold: str) -> int:
+    """External metric with AverageValue: ceil(value / target), Kubernetes documentation."""
+    return math.ceil(generations / float(threshold))
+
+
+@pytest.mark.parametrize(
+    ("deployment", "name", "threshold"),
+    [
+        ("default", "sonic-worker-sonic-3", "1.5"),  # 2 generations a GPU x 0.75
+        ("vendor-names", "sonic-worker-sonic-3", "3.5"),  # 5 x 0.7, without float noise
+        ("default", "sonic-api", "50"),  # generations an API pod carries
+    ],
+)
+def test_threshold(deployment: str, name: str, threshold: str) -> None:
+    assert trigger(name, deployment)["metadata"]["threshold"] == threshold
+    assert trigger(name, deployment)["metricType"] == "AverageValue"
+
+
+def test_pods_follow_the_generations() -> None:
+    threshold = trigger("sonic-worker-sonic-3")["metadata"]["threshold"]
+    # Six generations on workers of two at 75 %: four workers, each with 1.5.
+    assert [pods_for(n, threshold) for n in (0, 1, 3, 4, 6, 12)] == [0, 1, 2, 3, 4, 8]
+
+
+def test_bounds_are_those_of_the_configuration() -> None:
+    workers, api = scaler("sonic-worker-sonic-3"), scaler("sonic-api")
+    assert (workers["minReplicaCount"], workers["maxReplicaCount"]) == (2, 8)
+    assert (api["minReplicaCount"], api["maxReplicaCount"]) == (3, 6)
+
+
+def test_a_silent_metric_keeps_what_is_there(deployment: str) -> None:
+    for found in kinds(deployment, "ScaledObject"):
+        spec = found["spec"]
+        assert 1 <= spec["minReplicaCount"] <= spec["maxReplicaCount"]
+        assert spec["fallback"] == {
+            "failureThreshold": 3,
+            "replicas": spec["minReplicaCount"],
+            "behavior": "currentReplicasIfHigher",
+        }
+        assert spec["triggers"][0]["metadata"]["ignoreNullValues"] == "false"
+        assert " or vector(0)" not in spec["triggers"][0]["metadata"]["query"]
+        assert spec["advanced"]["restoreToOriginalReplicaCount"] is False
+
+
+def test_up_is_fast_and_down_is_slow() -> None:
+    behavior = scaler("sonic-worker-sonic-3")["advanced"]["horizontalPodAutoscalerConfig"][
+        "behavior"
+    ]
+    assert behavior["scaleUp"] == {
+        "stabilizationWindowSeconds": 0,
+        "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+    }
+    assert behavior["scaleDown"] == {
+        "stabilizationWindowSeconds": 600,
+        "policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}],
+    }
+
+
+def test_each_model_scales_on_its_own_workers() -> None:
+    queries = {
+        found["metadata"]["name"]: found["spec"]["triggers"][0]["metadata"]["query"]
+        for found in kinds("two-models", "ScaledObject")
+    }
+    assert queries.keys() == {"sonic-api", "sonic-worker-sonic-3", "sonic-worker-sonic-2"}
+    assert 'model="sonic-3"' in queries["sonic-worker-sonic-3"]
+    assert 'model="sonic-2"' not in queries["sonic-worker-sonic-3"]
+    assert 'model="sonic-2"' in queries["sonic-worker-sonic-2"]
+    assert "model=" not in queries["sonic-api"]
+    assert all('namespace="sonic"' in query for query in queries.values())
+
+
+def test_prometheus_is_where_the_scalers_ask() -> None:
+    service = one("default", "Service", "prometheus")
+    (port,) = service["spec"]["ports"]
+    meta = service["metadata"]
+    address = f"http://{meta['name']}.{meta['namespace']}.svc.cluster.local:{port['port']}"
+    for found in kinds("default", "ScaledObject"):
+        assert found["spec"]["triggers"][0]["metadata"]["serverAddress"] == address

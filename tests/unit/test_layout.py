@@ -1,0 +1,99 @@
+"""The import layout: our folder constructs/ and PyPI's package of that name live side by side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.synth import ROOT
+
+LINKED = ("stacks", "constructs", "k8s")
+
+
+def run(code: str, *, cwd: Path, flags: tuple[str, ...], env: dict[str, str]) -> str:
+    # Without the caller's environment but for the PATH, on which jsii finds Node.js: what counts
+    # is set by the case.
+    ended = subprocess.run(
+        [sys.executable, *flags, "-c", code],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
+def test_constructs_is_no_package() -> None:
+    assert (ROOT / "constructs").is_dir()
+    assert not (ROOT / "constructs" / "__init__.py").exists(), "it would hide PyPI's constructs"
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_links_resolve(name: str) -> None:
+    link = ROOT / "sonic_eks" / name
+    assert link.is_symlink()
+    assert not Path(link.readlink()).is_absolute(), "a clone elsewhere must work"
+    assert link.resolve() == ROOT / name
+
+
+ENVIRONMENTS = {
+    "plain": ((), {}),
+    "safe path": (("-P",), {}),
+    "PYTHONPATH": ((), {"PYTHONPATH": str(ROOT)}),
+    "safe path and PYTHONPATH": (("-P",), {"PYTHONPATH": str(ROOT)}),
+}
+
+
+@pytest.mark.parametrize("case", ENVIRONMENTS)
+@pytest.mark.parametrize("place", ["root", "elsewhere"])
+def test_constructs_is_pypis_and_ours_is_below_sonic_eks(
+    tmp_path: Path, place: str, case: str
+) -> None:
+    flags, env = ENVIRONMENTS[case]
+    cwd = ROOT if place == "root" else tmp_path
+    code = (
+        "import importlib.util as u; import constructs;"
+        "print(constructs.__file__); print(hasattr(constructs, 'Construct'));"
+        "print(u.find_spec('sonic_eks.constructs').submodule_search_locations[0]);"
+        "print(u.find_spec('sonic_eks.stacks').origin);"
+        "print(u.find_spec('sonic_eks.k8s.render').origin)"
+    )
+    theirs, has_construct, ours, stacks, render = run(code, cwd=cwd, flags=flags, env=env).split(
+        "\n"
+    )
+    assert "site-packages" in theirs
+    assert has_construct == "True"
+    assert Path(ours).resolve() == ROOT / "constructs"
+    assert Path(stacks).resolve() == ROOT / "stacks" / "__init__.py"
+    assert Path(render).resolve() == ROOT / "k8s" / "render.py"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["root", "elsewhere"])
+def test_a_stack_imports_both(tmp_path: Path, place: str) -> None:
+    code = (
+        "from constructs import Construct;"
+        "from sonic_eks.stacks.deployment import add_stacks;"
+        "from sonic_eks.stacks.network import NetworkStack;"
+        "print(issubclass(NetworkStack, Construct), add_stacks.__module__)"
+    )
+    cwd = ROOT if place == "root" else tmp_path
+    home = {"HOME": str(Path.home())}  # jsii's cache; without it the import unpacks again
+    assert run(code, cwd=cwd, flags=(), env=home) == "True sonic_eks.stacks.deployment"
+
+
+def test_every_import_of_ours_goes_through_the_import_root() -> None:
+    for folder in LINKED:
+        for path in (ROOT / folder).rglob("*.py"):
+            for line in path.read_text().splitlines():
+                words = line.split()
+                if words[:1] in (["from"], ["import"]):
+                    assert words[1].split(".")[0] not in ("stacks", "k8s"), f"{path}: {line}"
+                    assert not words[1].startswith("constructs."), f"{path}: {line}"
