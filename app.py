@@ -13,9 +13,8 @@ from pathlib import Path
 import aws_cdk as cdk
 import cdk_nag
 
-from sonic_eks.catalogue import Catalogue
-from sonic_eks.config import load_configuration
-from sonic_eks.errors import ConfigurationError
+from sonic_eks.deployment import load_deployment
+from sonic_eks.errors import SonicEksError
 from sonic_eks.k8s.render import render_charts
 from sonic_eks.manifests import write_manifests
 from sonic_eks.stacks.deployment import add_stacks
@@ -27,19 +26,18 @@ def main() -> None:
     app = cdk.App()
     path = Path(app.node.try_get_context("config") or "config/default.yaml")
     try:
-        config = load_configuration(path)
-    except ConfigurationError as error:
-        for fault in error.faults:
-            print(fault, file=sys.stderr)
+        deployment = load_deployment(path)
+    except SonicEksError as error:
+        print(*error.lines, sep="\n", file=sys.stderr)
         sys.exit(error.exit_status)
     with timings.phase("cdk8s"):
-        charts = render_charts(config, Catalogue(config))
+        charts = render_charts(deployment.config, deployment.catalogue)
+        write_manifests(charts, Path(app.outdir) / "k8s")
     with timings.phase("construct"):
-        add_stacks(app, config, charts)
+        add_stacks(app, deployment, charts)
         cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     with timings.phase("synthesis"):
         app.synth()
-    write_manifests(charts, Path(app.outdir) / "k8s")
     timings.write()
 
 

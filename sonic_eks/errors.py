@@ -24,6 +24,11 @@ class SonicEksError(Exception):
         super().__init__(one_line(message))
         self.exit_status = exit_status
 
+    @property
+    def lines(self) -> list[str]:
+        """What to print, a line for each fault."""
+        return [str(self)]
+
 
 class ConfigurationError(SonicEksError):
     """A configuration that cannot be used: one message for each fault found.
@@ -39,6 +44,11 @@ class ConfigurationError(SonicEksError):
     def __init__(self, source: str, faults: list[str]) -> None:
         self.faults = [one_line(f"{source}: {fault}") for fault in faults]
         super().__init__(self.faults[0])
+
+    @property
+    def lines(self) -> list[str]:
+        """What to print, a line for each fault."""
+        return self.faults
 
 
 def one_line(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sonic_eks.config import Configuration
+from sonic_eks.deployment import Deployment
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,9 @@ class Notice:
     text: str
 
 
-def warnings(config: Configuration) -> list[Notice]:
+def warnings(deployment: Deployment) -> list[Notice]:
     """Return what works, but not as one may believe."""
+    config = deployment.config
     found = []
     if config.capacity_is_assumed:
         found.append(
@@ -55,9 +57,15 @@ def warnings(config: Configuration) -> list[Notice]:
                 "no GPU is left for a rolling update's surge when all replicas run",
             )
         )
-    found.append(
-        Notice("registry", "images are referred to by tag, not by digest (tags are immutable)")
-    )
+    unlocked = sum(1 for artifact in deployment.catalogue.artifacts if artifact.digest is None)
+    if unlocked:
+        found.append(
+            Notice(
+                "registry",
+                f"{unlocked} images and charts are pinned by tag alone (tags are immutable here);"
+                " `sonic-eks mirror lock` pins their digests",
+            )
+        )
     return found
 
 

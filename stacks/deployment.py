@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
-from sonic_eks.catalogue import Catalogue
-from sonic_eks.config import Configuration
+from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.late import Late
 from sonic_eks.names import Names
@@ -35,15 +34,15 @@ class Stacks:
     observability: ObservabilityStack
 
 
-def add_stacks(app: cdk.App, config: Configuration, charts: tuple[RenderedChart, ...]) -> Stacks:
+def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart, ...]) -> Stacks:
     """Add every stack of a deployment to `app`.
 
     Parameters
     ----------
     app : aws_cdk.App
         The app, or a stage.
-    config : Configuration
-        A validated configuration.
+    deployment : Deployment
+        The configuration, and the catalogue of its images and charts.
     charts : tuple of RenderedChart
         What runs in the cluster (`sonic_eks.k8s.render.render_charts`).
 
@@ -52,9 +51,9 @@ def add_stacks(app: cdk.App, config: Configuration, charts: tuple[RenderedChart,
     Stacks
         The stacks, for tests and for tags.
     """
+    config, catalogue = deployment.config, deployment.catalogue
     name = config.deployment.name
     ids = Names(name).stacks
-    catalogue = Catalogue(config)
 
     network = NetworkStack(app, ids["network"], config=config)
     registry = RegistryStack(app, ids["registry"], config=config, catalogue=catalogue)

@@ -11,6 +11,7 @@ import aws_cdk as cdk
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
+from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart, render_charts
 from sonic_eks.stacks.deployment import Stacks, add_stacks
 
@@ -32,7 +33,7 @@ def charts_of(config: Configuration) -> tuple[RenderedChart, ...]:
 def stacks_of(config: Configuration, *, outdir: Path | None = None) -> Stacks:
     """Return the stacks of a configuration in an app of their own."""
     app = cdk.App(context=cdk_context(), outdir=None if outdir is None else str(outdir))
-    return add_stacks(app, config, charts_of(config))
+    return add_stacks(app, Deployment(config, Catalogue(config)), charts_of(config))
 
 
 def changed(config: Configuration, **sections: Any) -> Configuration:

@@ -9,11 +9,12 @@ import typer
 
 from sonic_eks import __version__
 from sonic_eks.cli import config as config_command
+from sonic_eks.cli import mirror
 from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
 from sonic_eks.cli.render import render
 from sonic_eks.cli.summary import summary
-from sonic_eks.errors import BAD_INPUT, ConfigurationError, SonicEksError, one_line
+from sonic_eks.errors import BAD_INPUT, SonicEksError, one_line
 
 app = typer.Typer(
     name="sonic-eks",
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(config_command.app, name="config")
+app.add_typer(mirror.app, name="mirror")
 app.command()(docs)
 app.command()(render)
 app.command()(summary)
@@ -45,12 +47,8 @@ def main() -> None:
     try:
         # With standalone_mode off Typer hands errors over, so that each can be one line.
         status = app(standalone_mode=False)
-    except ConfigurationError as error:
-        for fault in error.faults:
-            print(fault, file=sys.stderr)
-        sys.exit(error.exit_status)
     except SonicEksError as error:
-        print(f"sonic-eks: {error}", file=sys.stderr)
+        print(*error.lines, sep="\n", file=sys.stderr)
         sys.exit(error.exit_status)
     except typer.TyperException as error:
         print(f"sonic-eks: {one_line(error.format_message())}; see --help", file=sys.stderr)

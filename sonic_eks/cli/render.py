@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sonic_eks.catalogue import Catalogue
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument
-from sonic_eks.config import load_configuration
+from sonic_eks.deployment import load_deployment
 from sonic_eks.errors import SonicEksError
 from sonic_eks.manifests import read_outputs, resolved, to_yaml, write_manifests
 
@@ -29,10 +28,10 @@ def render(
     # Not at the top: cdk8s takes a second to import, which other commands need not wait for.
     from sonic_eks.k8s.render import render_charts
 
-    resolved_config = load_configuration(config)
-    charts = render_charts(resolved_config, Catalogue(resolved_config))
+    deployment = load_deployment(config)
+    charts = render_charts(deployment.config, deployment.catalogue)
     if outputs is not None:
-        value_of = read_outputs(outputs, resolved_config.deployment.name)
+        value_of = read_outputs(outputs, deployment.config.deployment.name)
         charts = tuple(replace(c, manifests=tuple(resolved(c, value_of))) for c in charts)
     if out is None:
         for chart in charts:

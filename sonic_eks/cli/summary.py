@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sonic_eks.catalogue import Catalogue
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption
-from sonic_eks.config import Configuration, load_configuration
+from sonic_eks.deployment import Deployment, load_deployment
 from sonic_eks.errors import SonicEksError
 from sonic_eks.names import Names
 from sonic_eks.notices import Notice, unset_vendor_names, warnings
@@ -42,14 +41,14 @@ def summary(
     as_json: JsonOption = False,
 ) -> None:
     """Summarize a synthesized deployment: stacks, images, GPUs, replicas, warnings, files."""
-    result = summarize(load_configuration(config), out)
+    result = summarize(load_deployment(config), out)
     if as_json:
         print(json.dumps(asdict(result), indent=2))
     else:
         _print(result)
 
 
-def summarize(config: Configuration, out: Path) -> Summary:
+def summarize(deployment: Deployment, out: Path) -> Summary:
     """Read the templates in `out` and the configuration into a summary.
 
     Raises
@@ -57,6 +56,7 @@ def summarize(config: Configuration, out: Path) -> Summary:
     SonicEksError
         When `out` does not hold the deployment's templates.
     """
+    config = deployment.config
     name = config.deployment.name
     replicas = {"api": {"min": config.api.min_replicas, "max": config.api.max_replicas}}
     for model in config.models:
@@ -73,7 +73,7 @@ def summarize(config: Configuration, out: Path) -> Summary:
                 "tag": artifact.tag,
                 "repository": artifact.repository,
             }
-            for artifact in Catalogue(config).artifacts
+            for artifact in deployment.catalogue.artifacts
         ],
         gpu={
             "instanceType": config.nodes.gpu.instance_type,
@@ -85,7 +85,7 @@ def summarize(config: Configuration, out: Path) -> Summary:
             "assumed": config.capacity_is_assumed,
         },
         replicas=replicas,
-        warnings=warnings(config),
+        warnings=warnings(deployment),
         unset_vendor_names=unset_vendor_names(config),
         templates=str(out),
         manifests=str(out / "k8s"),
