@@ -3,6 +3,7 @@
 # PYTHON    interpreter that makes .venv, 3.11 or newer      (python3)
 # CONFIG    deployment to synthesize, deploy or destroy      (config/default.yaml)
 # OUT       where templates and manifests go                 (cdk.out)
+# STACKS    stacks to deploy                                (all)
 # CDK_ARGS, PYTEST_ARGS, BENCH_ARGS   passed on as they are
 
 PYTHON ?= python3
@@ -41,7 +42,7 @@ synth: setup ## templates and manifests of CONFIG into OUT; needs no AWS account
 
 deploy: setup ## create or update every stack of CONFIG
 	@$(BIN)/sonic-eks config check "$(CONFIG)"
-	@$(CDK) deploy --all $(CDK_CONTEXT) --outputs-file "$(OUT)/outputs.json" $(CDK_ARGS)
+	@$(CDK) deploy $(or $(STACKS),--all) $(CDK_CONTEXT) --outputs-file "$(OUT)/outputs.json" $(CDK_ARGS)
 
 destroy: setup ## remove every stack of CONFIG
 	@$(CDK) destroy --all $(CDK_CONTEXT) $(CDK_ARGS)
