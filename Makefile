@@ -4,7 +4,7 @@
 # CONFIG    deployment to synthesize, deploy or destroy      (config/default.yaml)
 # OUT       where templates and manifests go                 (cdk.out)
 # STACKS    stacks to deploy                                (all)
-# CDK_ARGS, PYTEST_ARGS, BENCH_ARGS   passed on as they are
+# CDK_ARGS, PYTEST_ARGS, BENCH_ARGS, MUTATE_ARGS   passed on as they are
 
 PYTHON ?= python3
 CONFIG ?= config/default.yaml
@@ -28,7 +28,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup node synth deploy destroy test test-fast lint format bench docs lock clean distclean
+.PHONY: help setup node synth deploy destroy test test-fast mutate lint format bench docs lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -42,10 +42,13 @@ synth: setup ## templates and manifests of CONFIG into OUT; needs no AWS account
 
 deploy: setup ## create or update every stack of CONFIG
 	@$(BIN)/sonic-eks config check "$(CONFIG)"
-	@$(CDK) deploy $(or $(STACKS),--all) $(CDK_CONTEXT) --outputs-file "$(OUT)/outputs.json" $(CDK_ARGS)
+	@$(CDK) deploy $(or $(STACKS),--all) --force $(CDK_CONTEXT) \
+		--outputs-file "$(OUT)/$(if $(STACKS),outputs-of-some,outputs).json" $(CDK_ARGS)
 
-destroy: setup ## remove every stack of CONFIG
-	@$(CDK) destroy --all $(CDK_CONTEXT) $(CDK_ARGS)
+destroy: setup ## remove workload, nodes and every stack of CONFIG (YES=1: without asking)
+	@$(BIN)/sonic-eks teardown "$(CONFIG)" $(if $(YES),--yes)
+	@$(CDK) destroy --all $(CDK_CONTEXT) $(if $(YES),--force) $(CDK_ARGS)
+	@$(BIN)/sonic-eks teardown "$(CONFIG)" $(if $(YES),--yes)
 
 test: setup ## every test
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -53,17 +56,21 @@ test: setup ## every test
 test-fast: setup ## the tests that take milliseconds
 	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
+mutate: setup ## edit templates and manifests; see whether the tests notice (up to 20 minutes)
+	@$(BIN)/python -m tests.mutation $(MUTATE_ARGS)
+
 lint: setup ## style, formatting and types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth
+	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth -m benchmarks.mirror -p sidecar
 
 format: setup ## rewrite the sources in the house style
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-bench: setup ## time a synth of CONFIG against a synth of an empty app
+bench: setup ## measure: a synth against an empty app's, the mirror against skopeo
 	@$(BIN)/python benchmarks/synth.py --config "$(CONFIG)" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/mirror.py --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
 
 docs: setup ## rewrite the generated references under docs/
 	@$(BIN)/sonic-eks docs --out docs

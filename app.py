@@ -27,12 +27,12 @@ def main() -> None:
     path = Path(app.node.try_get_context("config") or "config/default.yaml")
     try:
         deployment = load_deployment(path)
+        with timings.phase("cdk8s"):
+            charts = render_charts(deployment.config, deployment.catalogue)
+            write_manifests(charts, Path(app.outdir) / "k8s")
     except SonicEksError as error:
         print(*error.lines, sep="\n", file=sys.stderr)
         sys.exit(error.exit_status)
-    with timings.phase("cdk8s"):
-        charts = render_charts(deployment.config, deployment.catalogue)
-        write_manifests(charts, Path(app.outdir) / "k8s")
     with timings.phase("construct"):
         add_stacks(app, deployment, charts)
         cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))

@@ -1,7 +1,7 @@
 """EKS add-ons: what AWS builds, serves from its own regional registries and keeps patched.
 
-Versions are left to EKS, which picks its default for the cluster's Kubernetes version. Images of
-add-ons come from registries of AWS in the region, so they need no mirror and no internet.
+A version that is not pinned is left to EKS, which picks its default for the cluster's Kubernetes
+version. Their images come from registries of AWS in the region: no mirror, no internet.
 """
 
 from __future__ import annotations
@@ -49,19 +49,27 @@ class NodeAddons(Construct):
         Place in the tree.
     cluster : aws_eks_v2.ICluster
         The cluster.
+    versions : mapping of str to str
+        Pinned versions by add-on; EKS picks the others.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, cluster: aws_eks_v2.ICluster
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: aws_eks_v2.ICluster,
+        versions: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)
-        agent = _addon(self, cluster, "eks-pod-identity-agent", values=EVERYWHERE)
-        _addon(self, cluster, "kube-proxy")
+        agent = _addon(self, cluster, "eks-pod-identity-agent", versions, values=EVERYWHERE)
+        _addon(self, cluster, "kube-proxy", versions)
         # The agent runs on the host's network, so it needs no CNI to give the CNI its credentials.
         cni = _addon(
             self,
             cluster,
             "vpc-cni",
+            versions,
             values=VPC_CNI_VALUES,
             role=PodIdentityRole(
                 self,
@@ -91,6 +99,8 @@ class ClusterAddons(Construct):
         The cluster.
     nodes : constructs.IDependable
         Untainted nodes; without them an add-on with a Deployment never becomes active.
+    versions : mapping of str to str
+        Pinned versions by add-on; EKS picks the others.
 
     Notes
     -----
@@ -104,15 +114,17 @@ class ClusterAddons(Construct):
         *,
         cluster: aws_eks_v2.ICluster,
         nodes: IDependable,
+        versions: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)
         self.node.add_dependency(nodes)
         ebs_policy = "service-role/AmazonEBSCSIDriverPolicy"
-        _addon(self, cluster, "coredns")
+        _addon(self, cluster, "coredns", versions)
         ebs = _addon(
             self,
             cluster,
             "aws-ebs-csi-driver",
+            versions,
             role=PodIdentityRole(
                 self,
                 "EbsRole",
@@ -122,11 +134,11 @@ class ClusterAddons(Construct):
                 managed_policies=[_aws_policy(ebs_policy)],
             ),
         )
-        _addon(self, cluster, "aws-fsx-csi-driver")
-        _addon(self, cluster, "eks-node-monitoring-agent", values=NODE_MONITORING_VALUES)
-        _addon(self, cluster, "kube-state-metrics")
+        _addon(self, cluster, "aws-fsx-csi-driver", versions)
+        _addon(self, cluster, "eks-node-monitoring-agent", versions, values=NODE_MONITORING_VALUES)
+        _addon(self, cluster, "kube-state-metrics", versions)
         # Mounts secrets on any node; the driver that it brings tolerates every taint by default.
-        _addon(self, cluster, "aws-secrets-store-csi-driver-provider", values=EVERYWHERE)
+        _addon(self, cluster, "aws-secrets-store-csi-driver-provider", versions, values=EVERYWHERE)
         self._default_storage_class(cluster).node.add_dependency(ebs)
         acknowledge_managed_policies(
             self,
@@ -162,6 +174,7 @@ def _addon(
     scope: Construct,
     cluster: aws_eks_v2.ICluster,
     name: str,
+    versions: Mapping[str, str],
     *,
     values: Mapping[str, Any] | None = None,
     role: PodIdentityRole | None = None,
@@ -172,6 +185,7 @@ def _addon(
         scope,
         name,
         addon_name=name,
+        addon_version=versions.get(name),
         cluster_name=cluster.cluster_name,
         configuration_values=json.dumps(values, sort_keys=True) if values else None,
         pod_identity_associations=(

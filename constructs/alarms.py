@@ -61,9 +61,10 @@ class ServiceAlarms(Construct):
         self.load_balancer_resets = load_balancer.metrics.tcp_elb_reset_count(period=_MINUTE)
         self.unschedulable = cloudwatch.Metric(
             namespace="AWS/EKS",
-            metric_name="scheduler_schedule_attempts_UNSCHEDULABLE",
+            # The gauge, not the attempts: a pod that waits is tried again only now and then.
+            metric_name="scheduler_pending_pods_UNSCHEDULABLE",
             dimensions_map={"ClusterName": cluster_name},
-            statistic=cloudwatch.Stats.SUM,
+            statistic=cloudwatch.Stats.MAXIMUM,
             period=_MINUTE,
         )
         self.free_space = cloudwatch.Metric(
@@ -88,7 +89,9 @@ class ServiceAlarms(Construct):
                 self.load_balancer_resets,
                 "the load balancer reset connections: callers were cut or sent to a pod that left",
                 above=0,
-                minutes=1,
+                minutes=5,
+                # A single caller that speaks after the idle timeout is reset too.
+                breaching_minutes=3,
             ),
             self._alarm(
                 "PodsWaitForNodes",
@@ -116,6 +119,7 @@ class ServiceAlarms(Construct):
         minutes: int,
         above: float | None = None,
         below: float = 0,
+        breaching_minutes: int | None = None,
         missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> cloudwatch.Alarm:
         operator = cloudwatch.ComparisonOperator
@@ -129,6 +133,7 @@ class ServiceAlarms(Construct):
                 operator.LESS_THAN_THRESHOLD if above is None else operator.GREATER_THAN_THRESHOLD
             ),
             evaluation_periods=minutes,
+            datapoints_to_alarm=breaching_minutes,
             treat_missing_data=missing,
         )
         if self._topic is not None:

@@ -11,11 +11,14 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct
 
 from sonic_eks.constructs.acknowledgements import acknowledge_managed_policies
-from sonic_eks.constructs.kubectl_handler import keep_house, kubectl_handler_role
+from sonic_eks.constructs.kubectl_handler import (
+    keep_house,
+    kubectl_handler_role,
+    kubectl_layer,
+)
 
 # FSx for Lustre user guide, "File system access control with Amazon VPC": the file servers also
 # open connections to the clients, on these ports.
@@ -32,7 +35,7 @@ class ControlPlane(Construct):
     cluster_name : str
         Physical name; IAM conditions and the log group spell it out.
     version : str
-        Kubernetes version. The kubectl layer is made for 1.35.
+        Kubernetes version; the kubectl layer is the one that is made for it.
     vpc : aws_ec2.IVpc
         The VPC.
     subnets : sequence of aws_ec2.ISubnet
@@ -91,7 +94,7 @@ class ControlPlane(Construct):
             # Whoever deploys gets no access for that alone; changing it replaces the cluster.
             bootstrap_cluster_creator_admin_permissions=False,
             kubectl_provider_options=eks.KubectlProviderOptions(
-                kubectl_layer=KubectlV35Layer(self, "KubectlLayer"),
+                kubectl_layer=kubectl_layer(self, "KubectlLayer", version),
                 private_subnets=list(subnets),
                 role=kubectl_handler_role(
                     self, cluster_name=cluster_name, chart_repositories=chart_repositories

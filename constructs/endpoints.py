@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-_Service = ec2.InterfaceVpcEndpointAwsService
+from sonic_eks.config.endpoint_services import ENDPOINT_SERVICES, GATEWAY_SERVICE
 
-# docs/networking.md says for each which component calls it, from where and as whom.
-_INTERFACES = {
-    "Ec2": _Service.EC2,
-    "EcrApi": _Service.ECR,
-    "EcrDocker": _Service.ECR_DOCKER,
-    "Eks": _Service.EKS,
-    "EksAuth": _Service.EKS_AUTH,
-    "ElasticLoadBalancing": _Service.ELASTIC_LOAD_BALANCING,
-    "Lambda": _Service.LAMBDA_,
-    "SecretsManager": _Service.SECRETS_MANAGER,
-    "Sqs": _Service.SQS,
-    "Ssm": _Service.SSM,
-    "Sts": _Service.STS,
+# Construct ids, which CloudFormation's logical ids derive from, by service. docs/networking.md says
+# for each service which component calls it, from where and as whom.
+_IDS = {
+    "ec2": "Ec2",
+    "ecr.api": "EcrApi",
+    "ecr.dkr": "EcrDocker",
+    "eks": "Eks",
+    "eks-auth": "EksAuth",
+    "elasticloadbalancing": "ElasticLoadBalancing",
+    "lambda": "Lambda",
+    "secretsmanager": "SecretsManager",
+    "sqs": "Sqs",
+    "ssm": "Ssm",
+    "sts": "Sts",
 }
 
 # No document found says that this service takes an endpoint policy, and a refused one fails the
 # first deployment. It has one action, which answers only nodes of the account's clusters.
-_WITHOUT_POLICY = frozenset({"EksAuth"})
+_WITHOUT_POLICY = frozenset({"eks-auth"})
 
 
 class PrivateEndpoints(Construct):
@@ -38,7 +39,7 @@ class PrivateEndpoints(Construct):
     ----------
     scope, construct_id : Construct, str
         The stack and the construct's id.
-    vpc : aws_ec2.Vpc
+    vpc : aws_ec2.IVpc
         The VPC.
     vpc_cidr : str
         Its IPv4 range, literal; what may call the interface endpoints.
@@ -48,6 +49,10 @@ class PrivateEndpoints(Construct):
         Subnets whose route tables lead to S3.
     bootstrap_qualifier : str
         Qualifier of the CDK bootstrap stack, for the name of its asset bucket.
+    zones_by_service : mapping of str to sequence of str
+        Zones of an endpoint whose service is not offered in every zone.
+    there : sequence of str
+        Services whose endpoints the VPC has already.
     """
 
     def __init__(
@@ -55,23 +60,41 @@ class PrivateEndpoints(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        vpc: ec2.Vpc,
+        vpc: ec2.IVpc,
         vpc_cidr: str,
         interface_subnets: Sequence[ec2.ISubnet],
         s3_subnets: Sequence[ec2.ISubnet],
         bootstrap_qualifier: str,
+        zones_by_service: Mapping[str, Sequence[str]],
+        there: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        missing = [service for service in ENDPOINT_SERVICES if service not in there]
+        if GATEWAY_SERVICE in missing:
+            missing.remove(GATEWAY_SERVICE)
+            self._add_gateway(vpc, s3_subnets, bootstrap_qualifier)
+        if not missing:
+            return
+        group = self._security_group(vpc, vpc_cidr)
+        for service in missing:
+            zones = zones_by_service.get(service)
+            subnets = [s for s in interface_subnets if not zones or s.availability_zone in zones]
+            self._add_interface(service, vpc, subnets, group)
+
+    def _add_gateway(
+        self, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], bootstrap_qualifier: str
+    ) -> None:
         gateway = ec2.GatewayVpcEndpoint(
             self,
             "S3",
             vpc=vpc,
             service=ec2.GatewayVpcEndpointAwsService.S3,
-            subnets=[ec2.SubnetSelection(subnets=list(s3_subnets))],
+            subnets=[ec2.SubnetSelection(subnets=list(subnets))],
         )
         for statement in self._s3_statements(bootstrap_qualifier):
             gateway.add_to_policy(statement)
 
+    def _security_group(self, vpc: ec2.IVpc, vpc_cidr: str) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -80,19 +103,27 @@ class PrivateEndpoints(Construct):
             allow_all_outbound=False,
         )
         group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(443), "HTTPS from the VPC")
-        for name, service in _INTERFACES.items():
-            endpoint = ec2.InterfaceVpcEndpoint(
-                self,
-                name,
-                vpc=vpc,
-                service=service,
-                subnets=ec2.SubnetSelection(subnets=list(interface_subnets)),
-                security_groups=[group],
-                private_dns_enabled=True,
-                open=False,
-            )
-            if name not in _WITHOUT_POLICY:
-                endpoint.add_to_policy(self._own_account_only())
+        return group
+
+    def _add_interface(
+        self,
+        service: str,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        group: ec2.SecurityGroup,
+    ) -> None:
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self,
+            _IDS[service],
+            vpc=vpc,
+            service=ec2.InterfaceVpcEndpointAwsService(service),
+            subnets=ec2.SubnetSelection(subnets=list(subnets)),
+            security_groups=[group],
+            private_dns_enabled=True,
+            open=False,
+        )
+        if service not in _WITHOUT_POLICY:
+            endpoint.add_to_policy(self._own_account_only())
 
     def _own_account_only(self) -> iam.PolicyStatement:
         """Admit principals of this account: no foreign credentials can carry data out.
@@ -128,8 +159,13 @@ class PrivateEndpoints(Construct):
         return [
             # Amazon ECR user guide, "Minimum Amazon S3 bucket permissions for Amazon ECR".
             allow("EcrLayers", "s3:GetObject", objects(f"prod-{region}-starport-layer-bucket")),
-            # Packages of Amazon Linux 2023, such as the Lustre client's tools.
-            allow("Al2023Packages", "s3:GetObject", objects(f"al2023-repos-{region}-*")),
+            # Packages of Amazon Linux 2023: the suffix is that of every region's bucket (its
+            # /etc/yum.repos.d/amazonlinux.repo); a wildcard would admit whoever takes such a name.
+            allow(
+                "Al2023Packages",
+                "s3:GetObject",
+                objects(f"al2023-repos-{region}-de612dc2"),
+            ),
             allow(
                 "CdkAssets", "s3:GetObject", objects(f"cdk-{qualifier}-assets-{account}-{region}")
             ),

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
+from sonic_eks.config.kubernetes import RELEASES
 from sonic_eks.constructs.acknowledgements import acknowledge, acknowledge_managed_policies
 
 _BASIC = "service-role/AWSLambdaBasicExecutionRole"
 _IN_VPC = "service-role/AWSLambdaVPCAccessExecutionRole"
+
+
+def kubectl_layer(scope: Construct, construct_id: str, version: str) -> lambda_.ILayerVersion:
+    """Return the layer with the kubectl and the Helm that are made for a Kubernetes version."""
+    module, name = RELEASES[version].kubectl_layer
+    layer = getattr(importlib.import_module(module), name)
+    return cast("lambda_.ILayerVersion", layer(scope, construct_id))
 
 
 def kubectl_handler_role(

@@ -53,6 +53,8 @@ class StreamLoadBalancer(Construct):
         How long a pod that goes may keep serving what it has.
     deletion_protection : bool
         Whether the load balancer refuses to be deleted.
+    private_link : bool
+        Whether an endpoint service leads here: its traffic then passes by the inbound rules.
 
     Attributes
     ----------
@@ -77,6 +79,7 @@ class StreamLoadBalancer(Construct):
         tcp_idle_timeout_seconds: int,
         drain_seconds: int,
         deletion_protection: bool,
+        private_link: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         targets = target_security_group.security_group_id
@@ -91,6 +94,12 @@ class StreamLoadBalancer(Construct):
             security_groups=[self._security_group(vpc, client_cidrs, port, targets)],
             cross_zone_enabled=False,
             deletion_protection=deletion_protection,
+            # Network Load Balancers guide, "Update the security groups": the rules would match the
+            # callers' own addresses, which belong to other networks and may overlap. Who connects
+            # is up to the endpoint service: its allowed principals, and acceptance.
+            enforce_security_group_inbound_rules_on_private_link_traffic=(
+                False if private_link else None
+            ),
         )
         cdk.Validations.of(self.load_balancer).acknowledge(
             cdk.Acknowledgment(

@@ -1,4 +1,4 @@
-"""The VPC: its address plan, subnets, way out and flow logs."""
+"""The VPC: its address plan, subnets and way out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
+
+from sonic_eks.constructs.acknowledgements import acknowledge
+
+_NAMED_ZONE = "zones are configuration: GPUs, weights and API pods share one, nothing is looked up"
 
 _BLOCKS_BITS = 3
 _PUBLIC_BITS = 2
@@ -72,8 +73,6 @@ class SonicVpc(Construct):
     nat : bool
         Whether system and serving subnets reach the internet through a NAT gateway. Without it
         the VPC has no internet gateway and no public subnet. The GPU subnet never has a route.
-    flow_log_retention_days : int
-        Days that flow logs are kept.
 
     Attributes
     ----------
@@ -94,7 +93,6 @@ class SonicVpc(Construct):
         zones: Sequence[str],
         gpu_zone: str,
         nat: bool,
-        flow_log_retention_days: int,
     ) -> None:
         super().__init__(scope, construct_id)
         self._plan = AddressPlan(vpc_cidr)
@@ -116,7 +114,6 @@ class SonicVpc(Construct):
         ]
         if nat:
             self._add_nat(gpu_zone, list(zones).index(gpu_zone))
-        self._add_flow_logs(flow_log_retention_days)
 
     @property
     def private_subnets(self) -> list[ec2.PrivateSubnet]:
@@ -124,9 +121,11 @@ class SonicVpc(Construct):
         return [self.gpu_subnet, self.serving_subnet, *self.system_subnets]
 
     def _private(self, construct_id: str, zone: str, cidr: str) -> ec2.PrivateSubnet:
-        return ec2.PrivateSubnet(
+        subnet = ec2.PrivateSubnet(
             self, construct_id, vpc_id=self.vpc.vpc_id, availability_zone=zone, cidr_block=cidr
         )
+        acknowledge(subnet, _NAMED_ZONE, "CloudFormation-Validate::W3010")
+        return subnet
 
     def _add_nat(self, zone: str, position: int) -> None:
         """Give system and serving subnets a NAT gateway in the inference zone.
@@ -149,45 +148,8 @@ class SonicVpc(Construct):
             cidr_block=self._plan.public(position),
             map_public_ip_on_launch=False,
         )
+        acknowledge(public, _NAMED_ZONE, "CloudFormation-Validate::W3010")
         public.add_default_internet_route(gateway.ref, attachment)
         nat = public.add_nat_gateway()
         for subnet in (self.serving_subnet, *self.system_subnets):
             subnet.add_default_nat_route(nat.ref)
-
-    def _add_flow_logs(self, retention_days: int) -> None:
-        group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=retention_days)
-        group.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
-        account = cdk.Stack.of(self).account
-        role = iam.Role(
-            self,
-            "FlowLogRole",
-            assumed_by=iam.ServicePrincipal(
-                "vpc-flow-logs.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": account}},
-            ),
-            inline_policies={
-                "deliver": iam.PolicyDocument(
-                    statements=[
-                        iam.PolicyStatement(
-                            actions=[
-                                "logs:CreateLogStream",
-                                "logs:DescribeLogStreams",
-                                "logs:PutLogEvents",
-                            ],
-                            # The ARN of a log group ends in :*, its streams.
-                            resources=[group.attr_arn],
-                        )
-                    ]
-                )
-            },
-        )
-        ec2.CfnFlowLog(
-            self,
-            "FlowLog",
-            resource_type="VPC",
-            resource_id=self.vpc.vpc_id,
-            traffic_type="ALL",
-            log_destination_type="cloud-watch-logs",
-            log_group_name=group.ref,
-            deliver_logs_permission_arn=role.role_arn,
-        )

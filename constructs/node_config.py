@@ -17,7 +17,19 @@ from sonic_eks.config.instances import InstanceType
 REGISTRY_PULLS_PER_SECOND = 20
 REGISTRY_BURST = 40
 
+# Amazon EBS user guide, "General Purpose SSD volumes": 125 MiB/s is included with every gp3
+# volume. Nodes whose images lie on the root volume get twice that for pulling and unpacking.
+_BASELINE_MIB_PER_SECOND = 125
+_IMAGES_ON_ROOT_MIB_PER_SECOND = 250
+
 _BOUNDARY = "==NODECONFIG=="
+
+
+def root_volume_mib_per_second(instance_type: InstanceType) -> int:
+    """Return the throughput of a node's root volume in MiB/s; images lie on local disks if any."""
+    if instance_type.local_nvme_gb:
+        return _BASELINE_MIB_PER_SECOND
+    return _IMAGES_ON_ROOT_MIB_PER_SECOND
 
 
 def node_config(instance_type: InstanceType) -> dict[str, Any]:
@@ -29,6 +41,12 @@ def node_config(instance_type: InstanceType) -> dict[str, Any]:
         Decides whether there is local NVMe. Where there is, it holds images and pod storage, and
         image layers are fetched and unpacked in parallel (nodeadm's FastImagePull), which its
         documentation asks fast disks for: a worker image with CUDA is several GB.
+
+    Notes
+    -----
+    Reserved resources (kubeReserved, systemReserved) stay nodeadm's, which follow from the type:
+    Karpenter computes a node's allocatable by the same formula, and figures of our own would part
+    the two. Parallel pulls stay unlimited, nodeadm's default.
     """
     spec: dict[str, Any] = {
         "kubelet": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -13,14 +13,15 @@ from constructs import Construct
 
 from sonic_eks.config.instances import InstanceType
 from sonic_eks.constructs.acknowledgements import acknowledge_managed_policies
-from sonic_eks.constructs.node_config import mime_user_data
+from sonic_eks.constructs.node_config import mime_user_data, root_volume_mib_per_second
 from sonic_eks.k8s.labels import POOL_LABEL
 from sonic_eks.k8s.placement import Pool
 
-# Amazon EBS user guide, "General Purpose SSD volumes": 125 MiB/s is included with every gp3
-# volume. Nodes whose images lie on the root volume get twice that for pulling and unpacking.
-_BASELINE_MIB_PER_SECOND = 125
-_IMAGES_ON_ROOT_MIB_PER_SECOND = 250
+GENERATION_LABEL = "sonic-eks/generation"
+"""Label of nodes that are replaced group by group: the group's number."""
+
+# Of a launch template: what it was made with.
+_FIRST_VERSION = "1"
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 
@@ -57,8 +58,10 @@ class ManagedNodePool(Construct):
         Place in the tree.
     cluster : aws_eks_v2.ICluster
         The cluster.
-    kubernetes_version : str
-        Version of the kubelet; follows the cluster's, or nodes would stay on the old one.
+    kubernetes_version : str, optional
+        Version of the kubelet; follows the cluster's, or nodes would stay on the old one. None
+        for a group that stays as it was made until another one takes its place: EKS then never
+        updates it, whatever else changes.
     pool : Pool
         Value of the label `POOL_LABEL`.
     instance_type : InstanceType
@@ -76,13 +79,20 @@ class ManagedNodePool(Construct):
         Taints of every node.
     placement_group : aws_ec2.CfnPlacementGroup, optional
         Group that the nodes are placed in; needs exactly one subnet.
+    reservation_id : str, optional
+        On-Demand Capacity Reservation that every node is launched into, and nowhere else: where
+        it is full, a launch fails rather than run beside it.
     surge : bool
         Whether an update may start a new node before it drains an old one.
+    labels : mapping of str to str, optional
+        Labels of the nodes beside `POOL_LABEL`.
 
     Attributes
     ----------
     node_group : aws_eks.CfnNodegroup
         The node group, for dependencies.
+    pool : Pool
+        As given.
     """
 
     def __init__(
@@ -91,7 +101,7 @@ class ManagedNodePool(Construct):
         construct_id: str,
         *,
         cluster: aws_eks_v2.ICluster,
-        kubernetes_version: str,
+        kubernetes_version: str | None,
         pool: Pool,
         instance_type: InstanceType,
         size: int,
@@ -100,10 +110,15 @@ class ManagedNodePool(Construct):
         role: iam.IRole,
         taints: Sequence[eks.CfnNodegroup.TaintProperty] = (),
         placement_group: ec2.CfnPlacementGroup | None = None,
+        reservation_id: str | None = None,
         surge: bool = True,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.pool = pool
         template = _launch_template(self, instance_type, root_volume_gib, placement_group)
+        if reservation_id is not None:
+            _target(template, reservation_id)
         # Instances and volumes take their Name from the template's.
         cdk.Tags.of(template).add("Name", f"{cluster.cluster_name}-{pool.value}")
         self.node_group = eks.CfnNodegroup(
@@ -115,12 +130,13 @@ class ManagedNodePool(Construct):
             subnets=[subnet.subnet_id for subnet in subnets],
             ami_type="AL2023_x86_64_NVIDIA" if instance_type.gpus else "AL2023_x86_64_STANDARD",
             launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
-                id=template.launch_template_id, version=template.latest_version_number
+                id=template.launch_template_id,
+                version=template.latest_version_number if kubernetes_version else _FIRST_VERSION,
             ),
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
                 min_size=size, desired_size=size, max_size=size
             ),
-            labels={POOL_LABEL: pool.value},
+            labels={POOL_LABEL: pool.value, **(labels or {})},
             taints=list(taints) or None,
             update_config=eks.CfnNodegroup.UpdateConfigProperty(
                 max_unavailable=1, update_strategy="DEFAULT" if surge else "MINIMAL"
@@ -140,13 +156,12 @@ def _launch_template(
     placement_group: ec2.CfnPlacementGroup | None,
 ) -> ec2.LaunchTemplate:
     """Return the launch template; its tags go to instances and volumes as well."""
-    images_on_root = not instance_type.local_nvme_gb
     root = ec2.BlockDeviceVolume.ebs(
         root_volume_gib,
         volume_type=ec2.EbsDeviceVolumeType.GP3,
         encrypted=True,
         delete_on_termination=True,
-        throughput=_IMAGES_ON_ROOT_MIB_PER_SECOND if images_on_root else _BASELINE_MIB_PER_SECOND,
+        throughput=root_volume_mib_per_second(instance_type),
     )
     return ec2.LaunchTemplate(
         scope,
@@ -159,4 +174,14 @@ def _launch_template(
         http_put_response_hop_limit=1,
         placement_group=placement_group,
         user_data=ec2.UserData.custom(mime_user_data(instance_type)),
+    )
+
+
+def _target(template: ec2.LaunchTemplate, reservation_id: str) -> None:
+    """Launch into one capacity reservation; `ec2.LaunchTemplate` has no property for it."""
+    resource = template.node.default_child
+    assert isinstance(resource, ec2.CfnLaunchTemplate)
+    resource.add_property_override(
+        "LaunchTemplateData.CapacityReservationSpecification",
+        {"CapacityReservationTarget": {"CapacityReservationId": reservation_id}},
     )

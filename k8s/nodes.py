@@ -1,134 +1,207 @@
-"""Karpenter's GPU nodes: burst capacity beside the managed base, in the same placement group."""
+"""Karpenter's NodePools: what comes and goes with the load, beside the managed node groups.
+
+GPU burst lies in the placement group of the managed base, GPU overflow in the same zone outside
+it, and the CPU pool takes API pods that the serving nodes have no room for.
+
+Karpenter's limits are per NodePool, and what one pool does not use another cannot have. So the
+nodes beyond the base are divided: base, burst and overflow together never exceed
+`nodes.gpu.maxNodes`, also while the base is being updated and its workers run elsewhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sonic_eks.config import Configuration
-from sonic_eks.constructs.node_config import mime_user_data
+from sonic_eks.config.instances import InstanceType, instance_types
+from sonic_eks.config.node_rules import api_pods_per_serving_node
 from sonic_eks.k8s.chart import DeploymentChart, custom_object
 from sonic_eks.k8s.labels import POOL_LABEL, Labels
+from sonic_eks.k8s.node_classes import node_class_spec
 from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
 from sonic_eks.late import Late
-from sonic_eks.names import Names
-
-NODE_CLASS = "gpu"
-NODE_POOL = "gpu-burst"
 
 NODE_START_SECONDS = 600
 """Assumed bound in seconds from a launch to a ready node that has pulled a worker image."""
 
+API_REPLACEMENT_SECONDS = 900
+"""Assumed bound in seconds from an eviction to a new API pod that is a healthy target."""
 
-def has_burst(config: Configuration) -> bool:
-    """Return whether Karpenter may add GPU nodes to the managed base."""
-    return config.nodes.gpu.max_nodes > config.nodes.gpu.base_size
+# The higher, the sooner tried. All differ, so that which pool a pod gets is never left to chance:
+# the group before what lies outside it, and no GPU for a pod that could do without.
+_WEIGHTS = {"cpu": 30, "gpu-burst": 20, "gpu-overflow": 10}
+
+# An API pod needs minutes until it is a healthy target; a node that comes and goes faster than
+# that would only churn.
+_CPU_CONSOLIDATE_AFTER_SECONDS = 600
+
+_GPU_TAINTS = [{"key": GPU_RESOURCE, "value": "true", "effect": "NoSchedule"}]
+_SERVING_TAINTS = [{"key": POOL_LABEL, "value": Pool.SERVING.value, "effect": "NoSchedule"}]
+# Until the driver can mount the weights; it removes the taint itself.
+_FSX_STARTUP_TAINTS = [{"key": FSX_STARTUP_TAINT, "effect": "NoExecute"}]
 
 
-class BurstNodes(DeploymentChart):
-    """The EC2NodeClass and the NodePool of GPU nodes that come and go with the load."""
+@dataclass(frozen=True)
+class KarpenterPool:
+    """A NodePool and the EC2NodeClass of the same name.
+
+    Attributes
+    ----------
+    name : str
+        Name of both.
+    pool : Pool
+        Value of the nodes' label `POOL_LABEL`.
+    instance_type : InstanceType
+        Type of every node.
+    nodes : int
+        Nodes at most.
+    node_class : mapping
+        Spec of the EC2NodeClass.
+    capacity_types : tuple of str
+        How EC2 may sell them.
+    taints, startup_taints : list of mapping
+        Taints of every node, and those that something removes.
+    consolidate_after_seconds : int
+        Seconds that a node must be empty before it goes.
+    termination_seconds : int
+        Seconds that a drain may take: a backstop, rarely met.
+    """
+
+    name: str
+    pool: Pool
+    instance_type: InstanceType
+    nodes: int
+    node_class: Mapping[str, Any]
+    capacity_types: tuple[str, ...]
+    taints: list[dict[str, str]]
+    startup_taints: list[dict[str, str]]
+    consolidate_after_seconds: int
+    termination_seconds: int
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """What the NodePool may have of the resource that its pods come for."""
+        kind = self.instance_type
+        if kind.gpus:
+            return {GPU_RESOURCE: str(self.nodes * kind.gpus)}
+        return {"cpu": str(self.nodes * kind.vcpus)}
+
+
+def karpenter_pools(config: Configuration) -> tuple[KarpenterPool, ...]:
+    """Return the pools that may have a node."""
+    pools = (_cpu(config), _burst(config), _overflow(config))
+    return tuple(pool for pool in pools if pool.nodes)
+
+
+class NodePools(DeploymentChart):
+    """The EC2NodeClasses and NodePools; the chart is left out where there is none."""
 
     def build(self) -> None:
-        """Add both; the chart is left out where the base is all there may be."""
-        labels = Labels.of(self.config, NODE_POOL, component="nodes")
+        """Add every class before the first pool: a pool without its class is not ready."""
+        pools = karpenter_pools(self.config)
+        for pool in pools:
+            self._add("karpenter.k8s.aws/v1", "EC2NodeClass", pool.name, pool.node_class)
+        for pool in pools:
+            self._add("karpenter.sh/v1", "NodePool", pool.name, _node_pool(self.config, pool))
+
+    def _add(self, api_version: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:
         custom_object(
             self,
-            "NodeClass",
-            api_version="karpenter.k8s.aws/v1",
-            kind="EC2NodeClass",
-            name=NODE_CLASS,
-            labels=labels,
-            spec=_node_class(self.config),
-        )
-        custom_object(
-            self,
-            "NodePool",
-            api_version="karpenter.sh/v1",
-            kind="NodePool",
-            name=NODE_POOL,
-            labels=labels,
-            spec=_node_pool(self.config),
+            f"{name}-{kind}",
+            api_version=api_version,
+            kind=kind,
+            name=name,
+            labels=Labels.of(self.config, name, component="nodes"),
+            spec=spec,
         )
 
 
-def _node_class(config: Configuration) -> dict[str, Any]:
-    names = Names(config.deployment.name)
-    volume = {
-        "volumeSize": f"{config.nodes.gpu.root_volume_gib}Gi",
-        "volumeType": "gp3",
-        "encrypted": True,
-        "deleteOnTermination": True,
-    }
-    spec: dict[str, Any] = {
-        "amiSelectorTerms": [{"alias": config.cluster.ami_alias}],
-        # A role would make Karpenter call IAM, which has no endpoint in a VPC.
-        "instanceProfile": names.karpenter_instance_profile,
-        "subnetSelectorTerms": [{"id": Late.GPU_SUBNET.marker}],
-        "securityGroupSelectorTerms": [{"id": Late.CLUSTER_SECURITY_GROUP.marker}],
-        "placementGroupSelector": {"id": Late.PLACEMENT_GROUP.marker},
-        "associatePublicIPAddress": False,
-        "metadataOptions": {
-            "httpEndpoint": "enabled",
-            "httpProtocolIPv6": "disabled",
-            # One hop: the node itself, not its pods.
-            "httpPutResponseHopLimit": 1,
-            "httpTokens": "required",
-        },
-        "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": volume}],
-        # The same as in the managed base; Karpenter adds the cluster's part and its own settings.
-        "userData": mime_user_data(config.gpu_type),
-        "tags": {"sonic-eks:deployment": config.deployment.name, **config.tags},
-    }
-    if config.gpu_type.local_nvme_gb:
-        # As in the user data; Karpenter then counts the disks as the node's ephemeral storage.
-        spec["instanceStorePolicy"] = "RAID0"
-    return spec
+def _cpu(config: Configuration) -> KarpenterPool:
+    pool = config.nodes.serving
+    instance_type = instance_types()[pool.instance_type]
+    # As for workers, below: one pod at a time, each replaced first, and one drain at the end.
+    pods = min(api_pods_per_serving_node(config), config.api.max_replicas)
+    return KarpenterPool(
+        name="cpu",
+        pool=Pool.SERVING,
+        instance_type=instance_type,
+        nodes=config.serving_max_nodes - pool.size,
+        node_class=node_class_spec(
+            config,
+            instance_type=instance_type,
+            subnet=Late.SERVING_SUBNET,
+            root_volume_gib=pool.root_volume_gib,
+        ),
+        capacity_types=("on-demand",),
+        taints=_SERVING_TAINTS,
+        startup_taints=[],
+        consolidate_after_seconds=_CPU_CONSOLIDATE_AFTER_SECONDS,
+        termination_seconds=config.drain.grace_seconds
+        + pods * (NODE_START_SECONDS + API_REPLACEMENT_SECONDS),
+    )
 
 
-def _node_pool(config: Configuration) -> dict[str, Any]:
+def _burst(config: Configuration) -> KarpenterPool:
+    return _gpu(
+        config,
+        "gpu-burst",
+        nodes=config.nodes.gpu.burst_nodes,
+        capacity_types=("reserved", "on-demand"),
+        placement_group=Late.PLACEMENT_GROUP,
+        reservations=config.nodes.gpu.reservation_ids,
+    )
+
+
+def _overflow(config: Configuration) -> KarpenterPool:
+    overflow = config.nodes.gpu.overflow
+    # Reserved, then Spot, then on-demand is Karpenter's own order.
+    spot = ("spot",) if overflow.spot else ()
+    return _gpu(
+        config,
+        "gpu-overflow",
+        nodes=config.nodes.gpu.overflow_nodes,
+        capacity_types=("reserved", *spot, "on-demand"),
+        # Capacity Blocks lie close together by themselves, and take no placement group.
+        placement_group=None,
+        reservations=(*overflow.reservation_ids, *overflow.capacity_block_ids),
+    )
+
+
+def _gpu(
+    config: Configuration,
+    name: str,
+    *,
+    nodes: int,
+    capacity_types: tuple[str, ...],
+    placement_group: Late | None,
+    reservations: tuple[str, ...],
+) -> KarpenterPool:
     pool = config.nodes.gpu
-    return {
-        "template": {
-            "metadata": {"labels": {POOL_LABEL: Pool.GPU.value}},
-            "spec": {
-                "nodeClassRef": {
-                    "group": "karpenter.k8s.aws",
-                    "kind": "EC2NodeClass",
-                    "name": NODE_CLASS,
-                },
-                "requirements": [
-                    {"key": key, "operator": "In", "values": values}
-                    for key, values in _requirements(config).items()
-                ],
-                "taints": [{"key": GPU_RESOURCE, "value": "true", "effect": "NoSchedule"}],
-                # Until the driver can mount the weights; it removes the taint itself.
-                "startupTaints": [{"key": FSX_STARTUP_TAINT, "effect": "NoExecute"}],
-                # Expiry is forceful: it heeds no budget and brings no replacement first.
-                "expireAfter": "Never",
-                "terminationGracePeriod": f"{termination_seconds(config)}s",
-            },
-        },
-        "disruption": {
-            "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": f"{pool.consolidate_after_seconds}s",
-            "budgets": [{"nodes": "1"}],
-        },
-        "limits": {GPU_RESOURCE: str((pool.max_nodes - pool.base_size) * pool.gpus_per_node)},
-    }
+    return KarpenterPool(
+        name=name,
+        pool=Pool.GPU,
+        instance_type=config.gpu_type,
+        nodes=nodes,
+        node_class=node_class_spec(
+            config,
+            instance_type=config.gpu_type,
+            subnet=Late.GPU_SUBNET,
+            root_volume_gib=pool.root_volume_gib,
+            placement_group=placement_group,
+            reservations=reservations,
+        ),
+        capacity_types=capacity_types,
+        taints=_GPU_TAINTS,
+        startup_taints=_FSX_STARTUP_TAINTS,
+        consolidate_after_seconds=pool.consolidate_after_seconds,
+        termination_seconds=_gpu_termination_seconds(config),
+    )
 
 
-def _requirements(config: Configuration) -> dict[str, list[str]]:
-    return {
-        # A cluster placement group lies in one zone, which Karpenter does not look up.
-        "topology.kubernetes.io/zone": [config.network.gpu_zone],
-        "node.kubernetes.io/instance-type": [config.nodes.gpu.instance_type],
-        "karpenter.sh/capacity-type": ["reserved", "on-demand"],
-        "kubernetes.io/arch": ["amd64"],
-        "kubernetes.io/os": ["linux"],
-    }
-
-
-def termination_seconds(config: Configuration) -> int:
-    """Return how long a drain of a burst node may take in seconds: a backstop, rarely met.
+def _gpu_termination_seconds(config: Configuration) -> int:
+    """Return how long a drain of a GPU node may take in seconds.
 
     The workers' budget lets one pod go at a time, the next when a replacement is ready. So a
     node takes as many node starts and model loads as it has GPUs, and one drain.
@@ -136,3 +209,44 @@ def termination_seconds(config: Configuration) -> int:
     longest_load = max(model.load_seconds for model in config.models)
     one_by_one = config.nodes.gpu.gpus_per_node * (NODE_START_SECONDS + longest_load)
     return config.drain.grace_seconds + one_by_one
+
+
+def _node_pool(config: Configuration, pool: KarpenterPool) -> dict[str, Any]:
+    startup = {"startupTaints": pool.startup_taints} if pool.startup_taints else {}
+    return {
+        "weight": _WEIGHTS[pool.name],
+        "template": {
+            "metadata": {"labels": {POOL_LABEL: pool.pool.value}},
+            "spec": {
+                "nodeClassRef": {
+                    "group": "karpenter.k8s.aws",
+                    "kind": "EC2NodeClass",
+                    "name": pool.name,
+                },
+                "requirements": _requirements(config, pool),
+                "taints": pool.taints,
+                **startup,
+                # Expiry is forceful: it heeds no budget and brings no replacement first.
+                "expireAfter": "Never",
+                "terminationGracePeriod": f"{pool.termination_seconds}s",
+            },
+        },
+        "disruption": {
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": f"{pool.consolidate_after_seconds}s",
+            "budgets": [{"nodes": "1"}],
+        },
+        "limits": pool.limits,
+    }
+
+
+def _requirements(config: Configuration, pool: KarpenterPool) -> list[dict[str, Any]]:
+    values = {
+        # A cluster placement group lies in one zone, which Karpenter does not look up.
+        "topology.kubernetes.io/zone": [config.network.gpu_zone],
+        "node.kubernetes.io/instance-type": [pool.instance_type.name],
+        "karpenter.sh/capacity-type": list(pool.capacity_types),
+        "kubernetes.io/arch": ["amd64"],
+        "kubernetes.io/os": ["linux"],
+    }
+    return [{"key": key, "operator": "In", "values": value} for key, value in values.items()]

@@ -13,7 +13,7 @@ from sonic_eks.k8s.chart import DeploymentChart
 from sonic_eks.k8s.edge import Edge
 from sonic_eks.k8s.namespaces import Namespaces
 from sonic_eks.k8s.nats import Nats
-from sonic_eks.k8s.nodes import BurstNodes, has_burst
+from sonic_eks.k8s.nodes import NodePools, karpenter_pools
 from sonic_eks.k8s.prometheus import Prometheus
 from sonic_eks.k8s.scaling import Scaling
 from sonic_eks.k8s.sonic.api import Api
@@ -44,10 +44,10 @@ class RenderedChart:
 
 
 # In apply order. What is deleted goes the other way round: scalers before what they scale,
-# workers before their nodes, everything before its namespace.
+# everything before its namespace, and the nodes last, when no pod needs them to end on.
 _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
-    ("namespaces", Namespaces, ()),
-    ("nodes", BurstNodes, ()),
+    ("nodes", NodePools, ()),
+    ("namespaces", Namespaces, ("nodes",)),
     ("weights", WeightsVolume, ("namespaces",)),
     ("prometheus", Prometheus, ("namespaces",)),
     ("nats", Nats, ("namespaces",)),
@@ -75,7 +75,7 @@ def render_charts(config: Configuration, catalogue: Catalogue) -> tuple[Rendered
         The charts in apply order; a chart that the deployment does not need is left out.
     """
     app = cdk8s.App()
-    wanted = [chart for chart in _CHARTS if chart[0] != "nodes" or has_burst(config)]
+    wanted = [chart for chart in _CHARTS if chart[0] != "nodes" or karpenter_pools(config)]
     names = {name for name, _, _ in wanted}
     return tuple(
         RenderedChart(

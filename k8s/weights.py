@@ -9,8 +9,13 @@ from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.late import Late
 
-WEIGHTS_VOLUME = "sonic-weights"
-WEIGHTS_CLAIM = "weights"
+# A volume's source and a claim's volume cannot be changed. With the file system's id in both names
+# a new file system gets a new volume and claim, and pods move to them by a rolling update.
+WEIGHTS_VOLUME = f"sonic-weights-{Late.FILE_SYSTEM.marker}"
+WEIGHTS_CLAIM = f"weights-{Late.FILE_SYSTEM.marker}"
+
+# Kubernetes lets no static claim grow, while the file system may: a claim asks for the least.
+_CLAIM_GIB = 1
 
 # The FSx CSI driver (pkg/driver/controller.go, volumeCaps) knows one writer or many and refuses
 # to mount what Kubernetes calls ReadOnlyMany. Read-only comes from the mount options, the pod's
@@ -23,7 +28,7 @@ class WeightsVolume(DeploymentChart):
 
     def build(self) -> None:
         """Add volume and claim, bound to each other and to nothing else."""
-        labels = Labels.of(self.config, WEIGHTS_VOLUME, component="weights")
+        labels = Labels.of(self.config, "sonic-weights", component="weights")
         capacity = {"storage": k8s.Quantity.from_string(f"{self.config.weights.capacity_gib}Gi")}
         k8s.KubePersistentVolume(
             self,
@@ -61,6 +66,8 @@ class WeightsVolume(DeploymentChart):
                 storage_class_name="",
                 volume_name=WEIGHTS_VOLUME,
                 volume_mode="Filesystem",
-                resources=k8s.VolumeResourceRequirements(requests=capacity),
+                resources=k8s.VolumeResourceRequirements(
+                    requests={"storage": k8s.Quantity.from_string(f"{_CLAIM_GIB}Gi")}
+                ),
             ),
         )

@@ -22,6 +22,7 @@ class Late(StrEnum):
     VPC = "VpcId"
     CLUSTER_SECURITY_GROUP = "ClusterSecurityGroupId"
     GPU_SUBNET = "GpuSubnetId"
+    SERVING_SUBNET = "ServingSubnetId"
     PLACEMENT_GROUP = "PlacementGroupId"
     FILE_SYSTEM = "FileSystemId"
     FILE_SYSTEM_DNS_NAME = "FileSystemDnsName"
@@ -32,6 +33,25 @@ class Late(StrEnum):
     def marker(self) -> str:
         """The text that stands for the value in a rendered manifest."""
         return f"<<known-after-deploy:{self.value}>>"
+
+
+_PATTERNS = {
+    Late.ACCOUNT: r"\d{12}",
+    Late.VPC: r"vpc-[0-9a-z]+",
+    Late.CLUSTER_SECURITY_GROUP: r"sg-[0-9a-z]+",
+    Late.GPU_SUBNET: r"subnet-[0-9a-z]+",
+    Late.SERVING_SUBNET: r"subnet-[0-9a-z]+",
+    Late.PLACEMENT_GROUP: r"pg-[0-9a-z]+",
+    Late.FILE_SYSTEM: r"fs-[0-9a-z]+",
+    Late.FILE_SYSTEM_DNS_NAME: r"fs-[0-9a-z]+\.fsx\.[a-z0-9.-]+",
+    Late.FILE_SYSTEM_MOUNT_NAME: r"[0-9A-Za-z]+",
+    Late.TARGET_GROUP: r"arn:[a-z-]+:elasticloadbalancing:[a-z0-9-]+:\d{12}:targetgroup/[\w/-]+",
+}
+
+
+def is_value_of(value: Late, text: str) -> bool:
+    """Tell whether `text` has the shape that AWS gives such a value."""
+    return re.fullmatch(_PATTERNS[value], text, re.ASCII) is not None
 
 
 _MARKER = re.compile(r"<<known-after-deploy:(\w+)>>")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import yaml
 
 from sonic_eks.errors import SonicEksError, shown
-from sonic_eks.late import Late, markers_in, resolve
+from sonic_eks.late import Late, is_value_of, markers_in, resolve
 from sonic_eks.names import Names
 
 _WAITING = """\
@@ -76,7 +76,7 @@ def read_outputs(path: Path, deployment: str) -> Callable[[Late], str]:
         When the file cannot be read, is not such a file, or lacks a value (at look-up).
     """
     try:
-        stacks = json.loads(path.read_text(encoding="utf-8"))
+        stacks = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SonicEksError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError):
@@ -98,6 +98,8 @@ def read_outputs(path: Path, deployment: str) -> Callable[[Late], str]:
                 f"{path}: no output {value.value} of a stack {deployment}-*; deploy all stacks"
                 " with --outputs-file, then render again"
             )
+        if not is_value_of(value, found):
+            raise SonicEksError(f"{path}: output {value.value} is none: got {shown(found)}")
         return found
 
     return value_of

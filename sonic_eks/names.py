@@ -16,6 +16,7 @@ _HASH_CHARACTERS = 8
 STACKS = (
     "network",
     "registry",
+    "mirror",
     "data",
     "weights",
     "cluster",
@@ -71,4 +72,4 @@ class Names:
             deployment, "karpenter-node", limit=INSTANCE_PROFILE_LIMIT
         )
         self.karpenter_queue = physical_name(deployment, "karpenter", limit=SQS_QUEUE_LIMIT)
-        self.load_balancer = physical_name(deployment, "sonic", limit=LOAD_BALANCER_LIMIT)
+        self.load_balancer = physical_name(deployment, "edge", limit=LOAD_BALANCER_LIMIT)

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from sonic_eks.config import Configuration
 from sonic_eks.deployment import Deployment
 
+# Families that Karpenter's compiled-in price list (v1.14.1, us-east-1) lacks; in a VPC it asks
+# no price service, and launches nothing whose price it does not know.
+_WITHOUT_PRICE = ("g7", "p5e", "p6-b200")
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -49,6 +53,14 @@ def warnings(deployment: Deployment) -> list[Notice]:
         found.append(
             Notice("deployment.account", "any account whose credentials deploy is accepted")
         )
+    if config.network.existing is not None:
+        table = config.network.existing.subnets.gpu.route_table_id
+        found.append(
+            Notice(
+                "network.existing",
+                f"not checked: that {table}, of the GPU subnet, has no route to the internet",
+            )
+        )
     workers = sum(model.max_replicas for model in config.models)
     if workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.gpus_per_node:
         found.append(
@@ -57,6 +69,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
                 "no GPU is left for a rolling update's surge when all replicas run",
             )
         )
+    found += _of_gpu_nodes(config)
     unlocked = sum(1 for artifact in deployment.catalogue.artifacts if artifact.digest is None)
     if unlocked:
         found.append(
@@ -65,6 +78,38 @@ def warnings(deployment: Deployment) -> list[Notice]:
                 f"{unlocked} images and charts are pinned by tag alone (tags are immutable here);"
                 " `sonic-eks mirror lock` pins their digests",
             )
+        )
+    return found
+
+
+def _of_gpu_nodes(config: Configuration) -> list[Notice]:
+    gpu = config.nodes.gpu
+    found = []
+    karpenter = gpu.max_nodes > gpu.base_size
+    if karpenter and config.gpu_type.family in _WITHOUT_PRICE:
+        found.append(
+            Notice(
+                "nodes.gpu.instanceType",
+                "Karpenter 1.14.1 has no price for this type and may start no node of it",
+            )
+        )
+    if karpenter and not gpu.overflow.enabled:
+        found.append(
+            Notice(
+                "nodes.gpu.overflow.enabled",
+                "pods wait when the placement group has no room for another node",
+            )
+        )
+    if gpu.overflow.spot:
+        found.append(
+            Notice(
+                "nodes.gpu.overflow.spot",
+                "streams on Spot nodes are cut when several are taken away at once",
+            )
+        )
+    if gpu.overflow.capacity_block_ids:
+        found.append(
+            Notice("nodes.gpu.overflow.capacityBlockIds", "these nodes end when the block does")
         )
     return found
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from sonic_eks.config.base import Section
 from sonic_eks.config.instances import families
-from sonic_eks.config.model import RULES, Configuration
+from sonic_eks.config.model import Configuration
+from sonic_eks.config.rules import RULES
 from sonic_eks.config.schema import Node, allowed, configuration_schema, resolved
 
 _INTRODUCTION = """\

@@ -29,6 +29,7 @@ class DeploymentStack(cdk.Stack):
         self, scope: Construct, construct_id: str, *, config: Configuration, description: str
     ) -> None:
         deployment = config.deployment
+        self._zones = list(config.network.zones)
         super().__init__(
             scope,
             construct_id,
@@ -41,6 +42,11 @@ class DeploymentStack(cdk.Stack):
         if boundary is not None:
             policy = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", boundary)
             iam.PermissionsBoundary.of(self).apply(policy)
+
+    @property
+    def availability_zones(self) -> list[str]:
+        """Names of the zones, as configured: for a known account the CDK would look them up."""
+        return self._zones
 
     def give_out(self, value: Late, token: str) -> None:
         """Make a late value an output of the stack, for ``sonic-eks render --outputs``."""

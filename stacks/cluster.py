@@ -6,6 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks as eks_l1
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from sonic_eks.catalogue import Catalogue
@@ -16,7 +17,7 @@ from sonic_eks.constructs.control_plane import ControlPlane
 from sonic_eks.constructs.controllers import Controllers
 from sonic_eks.constructs.karpenter import Karpenter
 from sonic_eks.constructs.load_balancer_controller import LoadBalancerControllerRole
-from sonic_eks.constructs.node_pools import ManagedNodePool, node_role
+from sonic_eks.constructs.node_pools import GENERATION_LABEL, ManagedNodePool, node_role
 from sonic_eks.k8s.labels import POOL_LABEL
 from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
 from sonic_eks.late import Late
@@ -84,15 +85,34 @@ class ClusterStack(DeploymentStack):
         self.cluster = control_plane.cluster
         self.cluster_security_group = self.cluster.cluster_security_group
 
-        node_addons = NodeAddons(self, "NodeAddons", cluster=self.cluster)
+        addon_versions = config.cluster.addon_versions
+        node_addons = NodeAddons(self, "NodeAddons", cluster=self.cluster, versions=addon_versions)
         # CloudFormation names it: AWS::EC2::PlacementGroup takes no name.
         placement_group = ec2.CfnPlacementGroup(self, "GpuPlacement", strategy="cluster")
         self.placement_group_id = placement_group.attr_group_id
-        pools = self._pools(config, placement_group, system_subnets, serving_subnet, gpu_subnet)
-        for pool in pools.values():
+        role = node_role(self, "NodeRole")
+        pools = [
+            pool
+            for generation in config.nodes.generations
+            for pool in self._pools(
+                config,
+                generation,
+                role,
+                placement_group,
+                system_subnets,
+                serving_subnet,
+                gpu_subnet,
+            )
+        ]
+        for pool in pools:
             pool.node_group.node.add_dependency(node_addons)
+        newest = {pool.pool: pool.node_group for pool in pools}
         addons = ClusterAddons(
-            self, "Addons", cluster=self.cluster, nodes=pools[Pool.SYSTEM].node_group
+            self,
+            "Addons",
+            cluster=self.cluster,
+            nodes=newest[Pool.SYSTEM],
+            versions=addon_versions,
         )
         karpenter = Karpenter(
             self,
@@ -118,7 +138,7 @@ class ClusterStack(DeploymentStack):
         controllers.install_after(addons)
         controllers.karpenter.node.add_dependency(karpenter, placement_group)
         controllers.load_balancer_controller.node.add_dependency(lbc_role)
-        controllers.nvidia_device_plugin.node.add_dependency(pools[Pool.GPU].node_group)
+        controllers.nvidia_device_plugin.node.add_dependency(newest[Pool.GPU])
         self._outputs()
 
     def _control_plane(
@@ -150,33 +170,42 @@ class ClusterStack(DeploymentStack):
     def _pools(
         self,
         config: Configuration,
+        generation: int,
+        role: iam.IRole,
         placement_group: ec2.CfnPlacementGroup,
         system_subnets: list[ec2.ISubnet],
         serving_subnet: ec2.ISubnet,
         gpu_subnet: ec2.ISubnet,
-    ) -> dict[Pool, ManagedNodePool]:
+    ) -> list[ManagedNodePool]:
+        """Return the managed node groups of one generation."""
         nodes = config.nodes
         types = instance_types()
-        role = node_role(self, "NodeRole")
         taint = eks_l1.CfnNodegroup.TaintProperty
-        return {
-            Pool.SYSTEM: ManagedNodePool(
+        # The first generation has the plain ids, so that both ways to upgrade begin alike.
+        suffix = "" if generation == 1 else str(generation)
+        replaced = nodes.upgrade == "replaceGroup"
+        version = None if replaced else config.cluster.version
+        labels = {GENERATION_LABEL: str(generation)} if replaced else {}
+        return [
+            ManagedNodePool(
                 self,
-                "SystemNodes",
+                f"SystemNodes{suffix}",
                 cluster=self.cluster,
-                kubernetes_version=config.cluster.version,
+                kubernetes_version=version,
+                labels=labels,
                 pool=Pool.SYSTEM,
                 instance_type=types[nodes.system.instance_type],
-                size=nodes.system.size,
+                size=config.system_nodes,
                 root_volume_gib=nodes.system.root_volume_gib,
                 subnets=system_subnets,
                 role=role,
             ),
-            Pool.SERVING: ManagedNodePool(
+            ManagedNodePool(
                 self,
-                "ServingNodes",
+                f"ServingNodes{suffix}",
                 cluster=self.cluster,
-                kubernetes_version=config.cluster.version,
+                kubernetes_version=version,
+                labels=labels,
                 pool=Pool.SERVING,
                 instance_type=types[nodes.serving.instance_type],
                 size=nodes.serving.size,
@@ -185,11 +214,12 @@ class ClusterStack(DeploymentStack):
                 role=role,
                 taints=[taint(key=POOL_LABEL, value=Pool.SERVING.value, effect="NO_SCHEDULE")],
             ),
-            Pool.GPU: ManagedNodePool(
+            ManagedNodePool(
                 self,
-                "GpuNodes",
+                f"GpuNodes{suffix}",
                 cluster=self.cluster,
-                kubernetes_version=config.cluster.version,
+                kubernetes_version=version,
+                labels=labels,
                 pool=Pool.GPU,
                 instance_type=types[nodes.gpu.instance_type],
                 size=nodes.gpu.base_size,
@@ -201,11 +231,12 @@ class ClusterStack(DeploymentStack):
                     taint(key=FSX_STARTUP_TAINT, value="true", effect="NO_EXECUTE"),
                 ],
                 placement_group=placement_group,
+                reservation_id=nodes.gpu.base_reservation_id,
                 # A surge would need GPUs, quota and room in the placement group for up to twice
                 # the number of zones; where there are none, every update would fail.
                 surge=False,
             ),
-        }
+        ]
 
     def _outputs(self) -> None:
         self.give_out(Late.CLUSTER_SECURITY_GROUP, self.cluster_security_group.security_group_id)

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import Configuration
 from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.late import Late
 from sonic_eks.names import Names
+from sonic_eks.stacks.base import DeploymentStack
 from sonic_eks.stacks.cluster import ClusterStack
 from sonic_eks.stacks.data import DataStack
 from sonic_eks.stacks.edge import EdgeStack
+from sonic_eks.stacks.mirror import MirrorStack
 from sonic_eks.stacks.network import NetworkStack
 from sonic_eks.stacks.observability import ObservabilityStack
 from sonic_eks.stacks.registry import RegistryStack
@@ -22,16 +26,25 @@ from sonic_eks.stacks.workload import WorkloadStack
 
 @dataclass(frozen=True)
 class Stacks:
-    """The stacks of a deployment, in the order in which they deploy."""
+    """The stacks of a deployment, in the order in which they deploy.
+
+    There is no mirror where `registry.mirrorOnDeploy` is false.
+    """
 
     network: NetworkStack
     registry: RegistryStack
+    mirror: MirrorStack | None
     data: DataStack
     weights: WeightsStack
     cluster: ClusterStack
     edge: EdgeStack
     workload: WorkloadStack
     observability: ObservabilityStack
+
+    @property
+    def by_name(self) -> dict[str, DeploymentStack]:
+        """The stacks that there are, by the names of their attributes."""
+        return {name: stack for name, stack in vars(self).items() if stack is not None}
 
 
 def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart, ...]) -> Stacks:
@@ -77,8 +90,11 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
         serving_subnet=network.serving_subnet,
         gpu_subnet=network.gpu_subnet,
     )
-    # The charts and images that the cluster pulls are there before it asks for them.
-    cluster.add_stack_dependency(registry)
+    mirror = _mirror(app, ids["mirror"], config, catalogue, registry)
+    # The charts and images that the cluster pulls are there before it asks for them, and so are the
+    # endpoints: in an existing VPC no reference to the network's stack says so.
+    cluster.add_stack_dependency(mirror or registry)
+    cluster.add_stack_dependency(network)
     edge = EdgeStack(
         app,
         ids["edge"],
@@ -98,6 +114,7 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
             Late.VPC: network.vpc.vpc_id,
             Late.CLUSTER_SECURITY_GROUP: cluster.cluster_security_group.security_group_id,
             Late.GPU_SUBNET: network.gpu_subnet.subnet_id,
+            Late.SERVING_SUBNET: network.serving_subnet.subnet_id,
             Late.PLACEMENT_GROUP: cluster.placement_group_id,
             Late.FILE_SYSTEM: weights.file_system.ref,
             Late.FILE_SYSTEM_DNS_NAME: weights.dns_name,
@@ -113,8 +130,27 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
         target_group=edge.target_group,
         file_system_id=weights.file_system.ref,
     )
-    stacks = Stacks(network, registry, data, weights, cluster, edge, workload, observability)
-    for stack in vars(stacks).values():
-        for key, value in {"sonic-eks:deployment": name, **config.tags}.items():
-            cdk.Tags.of(stack).add(key, value)
+    stacks = Stacks(
+        network, registry, mirror, data, weights, cluster, edge, workload, observability
+    )
+    for stack in stacks.by_name.values():
+        cdk.Tags.of(stack).add("sonic-eks:deployment", name)
+        for key, value in config.tags.items():
+            # A placement group cannot be tagged anew: it would be replaced, nodes and all.
+            cdk.Tags.of(stack).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
     return stacks
+
+
+def _mirror(
+    app: cdk.App,
+    construct_id: str,
+    config: Configuration,
+    catalogue: Catalogue,
+    registry: RegistryStack,
+) -> MirrorStack | None:
+    if not config.registry.mirror_on_deploy:
+        return None
+    mirror = MirrorStack(app, construct_id, config=config, catalogue=catalogue)
+    # It pushes by name, so no reference says that the repositories come first.
+    mirror.add_stack_dependency(registry)
+    return mirror

@@ -1,4 +1,4 @@
-"""Where callers connect: the internal load balancer."""
+"""Where callers connect: the internal load balancer, its name and its endpoint service."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from constructs import Construct
 
 from sonic_eks.config import Configuration
 from sonic_eks.constructs.load_balancer import StreamLoadBalancer
+from sonic_eks.constructs.private_dns import PrivateName
+from sonic_eks.constructs.private_link import StreamEndpointService
 from sonic_eks.late import Late
 from sonic_eks.names import Names
 from sonic_eks.stacks.base import DeploymentStack
@@ -70,8 +72,39 @@ class EdgeStack(DeploymentStack):
             tcp_idle_timeout_seconds=config.edge.tcp_idle_timeout_seconds,
             drain_seconds=config.drain.budget_seconds,
             deletion_protection=config.deployment.termination_protection,
+            private_link=config.edge.private_link is not None,
         )
         self.load_balancer = edge.load_balancer
         self.target_group = edge.target_group
         self.give_out(Late.TARGET_GROUP, self.target_group.target_group_arn)
         cdk.CfnOutput(self, "LoadBalancerDnsName", value=self.load_balancer.load_balancer_dns_name)
+        self._add_private_link(config)
+        self._add_private_dns(config, vpc)
+
+    def _add_private_link(self, config: Configuration) -> None:
+        link = config.edge.private_link
+        if link is None:
+            return
+        service = StreamEndpointService(
+            self,
+            "PrivateLink",
+            load_balancer=self.load_balancer,
+            allowed_principal_arns=link.allowed_principal_arns,
+            acceptance_required=link.acceptance_required,
+        )
+        cdk.CfnOutput(self, "EndpointServiceName", value=service.service_name)
+
+    def _add_private_dns(self, config: Configuration, vpc: ec2.IVpc) -> None:
+        dns = config.edge.private_dns
+        if dns is None:
+            return
+        name = PrivateName(
+            self,
+            "PrivateDns",
+            vpc=vpc,
+            load_balancer=self.load_balancer,
+            zone_name=dns.zone_name,
+            record_name=dns.record_name,
+            hosted_zone_id=dns.hosted_zone_id,
+        )
+        cdk.CfnOutput(self, "PrivateDnsName", value=name.domain_name)

@@ -1,20 +1,26 @@
-"""What runs in the cluster: every rendered chart, applied in order."""
+"""What runs in the cluster: every rendered chart, applied in order and deleted in reverse."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from aws_cdk import aws_eks_v2 as eks
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from sonic_eks.config import Configuration
+from sonic_eks.constructs.node_guard import NodeGuard
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.late import Late, resolve
+from sonic_eks.lifecycle.order import steps_of
+from sonic_eks.names import Names
 from sonic_eks.stacks.base import DeploymentStack
 
 
 class WorkloadStack(DeploymentStack):
-    """Applies the cdk8s charts.
+    """Applies the cdk8s charts, in the steps of `sonic_eks.lifecycle.order`.
+
+    Its deletion drains the service: scalers go first, then what they scale, then what that lies
+    on; nodes go last, and the guard sees to it that they are gone.
 
     Parameters
     ----------
@@ -46,15 +52,24 @@ class WorkloadStack(DeploymentStack):
             config=config,
             description=f"Sonic on EKS, {config.deployment.name}: Kubernetes objects",
         )
+        guard = NodeGuard(
+            self,
+            "NodeGuard",
+            cluster_name=Names(config.deployment.name).cluster,
+            log_retention_days=config.cluster.log_retention_days,
+        )
         applied: dict[str, eks.KubernetesManifest] = {}
-        for chart in charts:
-            applied[chart.name] = eks.KubernetesManifest(
+        for step in steps_of(charts):
+            manifest = eks.KubernetesManifest(
                 self,
-                chart.name,
+                step.name,
                 cluster=cluster,
-                manifest=[resolve(manifest, values.__getitem__) for manifest in chart.manifests],
+                manifest=[resolve(manifest, values.__getitem__) for manifest in step.manifests],
+                prune=step.prune,
                 # A first apply that failed half way left objects behind; create would refuse them.
                 overwrite=True,
             )
-            for earlier in chart.after:
-                applied[chart.name].node.add_dependency(applied[earlier])
+            # Whatever comes first comes after the guard, which is then deleted last.
+            earlier: list[IDependable] = [applied[name] for name in step.after]
+            manifest.node.add_dependency(*(earlier or [guard]))
+            applied[step.name] = manifest

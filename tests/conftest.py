@@ -40,4 +40,4 @@ def stacks(default_config: Configuration) -> Stacks:
 @pytest.fixture(scope="session")
 def templates(stacks: Stacks) -> dict[str, Template]:
     """Template by stack, under the attribute names of `Stacks`."""
-    return {name: Template.from_stack(stack) for name, stack in vars(stacks).items()}
+    return {name: Template.from_stack(stack) for name, stack in stacks.by_name.items()}

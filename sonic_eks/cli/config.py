@@ -10,6 +10,7 @@ import yaml
 
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption, help_without_command
 from sonic_eks.config import Configuration, load_configuration
+from sonic_eks.deployment import load_deployment
 
 app = typer.Typer(help="Show the configuration's schema and values.")
 app.callback(invoke_without_command=True)(help_without_command)
@@ -27,8 +28,8 @@ def schema() -> None:
 
 @app.command()
 def check(config: ConfigArgument = DEFAULT_CONFIG) -> None:
-    """Validate a configuration: silent when it can be deployed, one line for each fault if not."""
-    load_configuration(config)
+    """Validate a configuration and its lock: silent when good, one line for each fault if not."""
+    load_deployment(config)
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -14,7 +16,8 @@ from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
 from sonic_eks.cli.render import render
 from sonic_eks.cli.summary import summary
-from sonic_eks.errors import BAD_INPUT, SonicEksError, one_line
+from sonic_eks.cli.teardown import teardown
+from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line
 
 app = typer.Typer(
     name="sonic-eks",
@@ -28,6 +31,7 @@ app.add_typer(mirror.app, name="mirror")
 app.command()(docs)
 app.command()(render)
 app.command()(summary)
+app.command()(teardown)
 
 
 @app.callback(invoke_without_command=True)
@@ -44,23 +48,47 @@ def root(
 
 def main() -> None:
     """Run the command line; the process exits 0, 1 (problem found) or 2 (bad input)."""
+    for stream in (sys.stdout, sys.stderr):
+        # What a configuration holds is UTF-8, whatever the locale says.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    status = _run()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = _output_failed(error)
+    sys.exit(status)
+
+
+def _run() -> int:
     try:
         # With standalone_mode off Typer hands errors over, so that each can be one line.
         status = app(standalone_mode=False)
     except SonicEksError as error:
         print(*error.lines, sep="\n", file=sys.stderr)
-        sys.exit(error.exit_status)
+        return error.exit_status
     except typer.TyperException as error:
         print(f"sonic-eks: {one_line(error.format_message())}; see --help", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
     except (typer.Abort, KeyboardInterrupt):
         print("sonic-eks: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away, as `| head` does: nothing to report, nothing left to flush.
-        sys.stderr.close()
-        sys.exit(0)
-    sys.exit(status if isinstance(status, int) else 0)
+        return 130
+    except OSError as error:
+        return _output_failed(error)
+    except SystemExit:
+        # Typer exits so, with status 1, when a reader of the output went away; nothing else does.
+        return _output_failed(BrokenPipeError())
+    return status if isinstance(status, int) else 0
+
+
+def _output_failed(error: OSError) -> int:
+    """Return the status when standard output takes no more: a reader that left is no problem."""
+    # Python would try to write the rest once more while it exits.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError):
+        return 0
+    print(f"sonic-eks: the output cannot be written: {error.strerror}", file=sys.stderr)
+    return PROBLEM_FOUND
 
 
 if __name__ == "__main__":

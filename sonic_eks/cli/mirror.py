@@ -15,6 +15,7 @@ import yaml
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption, help_without_command
 from sonic_eks.config import load_configuration
+from sonic_eks.deployment import load_deployment
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
 from sonic_eks.late import Late
 from sonic_eks.mirror.artifact import Artifact
@@ -164,7 +165,7 @@ def _open(
     config: Path, only: list[str] | None, registry: str | None, *, parallel: int
 ) -> tuple[Connections, tuple[Artifact, ...], Catalogue]:
     """Read list and lock, and connect to the registry."""
-    catalogue = Catalogue(load_configuration(config), read_lock(lock_path(config)))
+    catalogue = load_deployment(config).catalogue
     artifacts = _chosen(catalogue.artifacts, only)
     host = registry or catalogue.host
     if Late.ACCOUNT.marker in host:
@@ -238,8 +239,7 @@ def _print_json(**document: Any) -> None:
 
 def _end(problems: Iterable[str]) -> None:
     """Print what is wrong, a line each, and exit 1 if anything is."""
-    lines = [f"sonic-eks: {problem}" for problem in problems]
-    for line in lines:
-        print(line, file=sys.stderr)
+    lines = list(problems)
     if lines:
+        print(*lines, sep="\n", file=sys.stderr)
         raise typer.Exit(PROBLEM_FOUND)

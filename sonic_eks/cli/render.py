@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,8 @@ def render(
     ] = None,
 ) -> None:
     """Print or write the manifests that the Workload stack applies."""
+    # The notice of jsii about old releases of Node.js is not what this command is asked for.
+    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
     # Not at the top: cdk8s takes a second to import, which other commands need not wait for.
     from sonic_eks.k8s.render import render_charts
 

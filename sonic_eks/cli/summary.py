@@ -60,11 +60,15 @@ def summarize(deployment: Deployment, out: Path) -> Summary:
     name = config.deployment.name
     replicas = {"api": {"min": config.api.min_replicas, "max": config.api.max_replicas}}
     for model in config.models:
-        replicas[model.name] = {"min": model.min_replicas, "max": model.max_replicas}
+        replicas[f"worker {model.name}"] = {"min": model.min_replicas, "max": model.max_replicas}
     return Summary(
         deployment=name,
         region=config.deployment.region,
-        stacks={stack: _resources(out, stack) for stack in Names(name).stacks.values()},
+        stacks={
+            stack: _resources(out, stack)
+            for kind, stack in Names(name).stacks.items()
+            if kind != "mirror" or config.registry.mirror_on_deploy
+        },
         artifacts=[
             {
                 "name": artifact.name,
@@ -95,13 +99,15 @@ def summarize(deployment: Deployment, out: Path) -> Summary:
 def _resources(out: Path, stack: str) -> int:
     path = out / f"{stack}.template.json"
     try:
-        return len(json.loads(path.read_text(encoding="utf-8")).get("Resources", {}))
+        template = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise SonicEksError(f"{path}: not there; run `make synth` first", exit_status=1) from None
-    except ValueError:
-        raise SonicEksError(
-            f"{path}: not a template; run `make synth` again", exit_status=1
-        ) from None
+    except (ValueError, RecursionError):
+        template = None
+    resources = template.get("Resources") if isinstance(template, dict) else None
+    if not isinstance(resources, dict):
+        raise SonicEksError(f"{path}: not a template; run `make synth` again", exit_status=1)
+    return len(resources)
 
 
 def _print(result: Summary) -> None:

@@ -86,7 +86,8 @@ def _allowed(kind: str, node: Node, given: object) -> str:
     what = allowed(node)
     if kind == "string_type" and isinstance(given, int | float):
         return _QUOTE
-    if "const" in node and not isinstance(given, str):
+    choices = [node["const"]] if "const" in node else node.get("enum", [])
+    if not isinstance(given, str) and choices and all(isinstance(c, str) for c in choices):
         return f"{what} in quotes"
     if kind in ("string_too_short", "string_too_long") and "maxLength" in node:
         return f"{node.get('minLength', 0)} to {node['maxLength']} characters"

@@ -1,4 +1,4 @@
-"""Sections of the platform: where it lives, its network, cluster and nodes.
+"""Sections of the platform: where it lives, its cluster and nodes.
 
 Keys in YAML are camelCase with the unit in the name; attributes here are snake_case. A section
 holds only what the code reads.
@@ -7,21 +7,20 @@ holds only what the code reads.
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from sonic_eks.config.aws import ACCOUNT, is_region, is_zone_id, is_zone_name
-from sonic_eks.config.base import Bool, Int, Refusal, Section, Str, WholeChoice
+from sonic_eks.config.aws import ACCOUNT, is_region, is_zone_name
+from sonic_eks.config.base import Bool, Int, Refusal, Section, Str
+from sonic_eks.config.gpu_capacity import GpuOverflow, ReservationId, Reservations
 from sonic_eks.config.instances import InstanceType, families, instance_types, nearest_types
-from sonic_eks.config.values import IAM_POLICY, IAM_ROLE, arn_of, ipv4_range
+from sonic_eks.config.kubernetes import check_addon_versions
+from sonic_eks.config.values import IAM_POLICY, IAM_ROLE, LogRetentionDays, arn_of, ipv4_range
 
-LogRetentionDays = Annotated[
-    Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096], WholeChoice
-]
-_ZONE = "a zone name such as us-east-1a"
-# Zone ids name the same zone in every account, zone names do not: only AWS can translate.
-_NOT_A_ZONE_ID = f"{_ZONE}, not a zone id (aws ec2 describe-availability-zones shows both)"
+Generation = Annotated[Int, Field(ge=1, le=9999)]
+AddonName = Annotated[Str, Field(max_length=60)]
+AddonVersion = Annotated[Str, Field(pattern=r"^v[0-9]{1,4}(\.[0-9]{1,4}){2}-eksbuild\.[0-9]{1,4}$")]
 
 
 class Deployment(Section):
@@ -71,71 +70,28 @@ class Deployment(Section):
         return arn_of(value, IAM_POLICY)
 
 
-class Network(Section):
-    """The VPC and its ways out."""
-
-    zones: Annotated[tuple[Str, ...], Field(min_length=2, max_length=3)]
-    """Names of the 2 or 3 zones of the system subnets; EKS needs two."""
-    inference_zone: Str | None = None
-    """Name of the zone of GPUs, API pods, weights and load balancer; unset: the first zone."""
-    vpc_cidr: Str = "10.42.0.0/16"
-    """IPv4 range of the VPC, /16 to /22."""
-    egress: Literal["system", "none"] = "system"
-    """Who has a route to the internet: system and serving subnets (NAT), or nobody."""
-    flow_log_retention_days: LogRetentionDays = 90
-    """Days that VPC flow logs are kept."""
-
-    @field_validator("zones")
-    @classmethod
-    def _zones(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """`zones` are zone names, not zone ids, each once."""
-        for index, zone in enumerate(value):
-            if not is_zone_name(zone):
-                allowed = _NOT_A_ZONE_ID if is_zone_id(zone) else _ZONE
-                raise Refusal(zone, allowed, field=str(index))
-            if zone in value[:index]:
-                raise Refusal(zone, "each zone once", field=str(index))
-        return value
-
-    @field_validator("inference_zone")
-    @classmethod
-    def _inference_zone(cls, value: str | None) -> str | None:
-        """`inferenceZone` is a zone name, not a zone id."""
-        if value is not None and is_zone_id(value):
-            raise Refusal(value, _NOT_A_ZONE_ID)
-        return value
-
-    @field_validator("vpc_cidr")
-    @classmethod
-    def _vpc_cidr(cls, value: str) -> str:
-        """`vpcCidr` is a private range, or one of 100.64.0.0/10, from /16 to /22."""
-        network = ipv4_range(value)
-        if not 16 <= network.prefixlen <= 22:
-            raise Refusal(value, "a prefix length from /16 to /22")
-        private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
-        if not any(network.subnet_of(ipaddress.IPv4Network(p)) for p in private):
-            raise Refusal(value, f"a range inside {', '.join(private)}")
-        return value
-
-    @property
-    def gpu_zone(self) -> str:
-        """The zone that holds GPUs, API pods, weights and the load balancer."""
-        return self.inference_zone or self.zones[0]
-
-
 class Cluster(Section):
     """The EKS control plane and what nodes run."""
 
-    version: Literal["1.35"] = "1.35"
-    """Kubernetes version (quoted); kubectl layer, manifests and add-ons are made for it."""
+    version: Literal["1.35", "1.36"] = "1.35"
+    """Kubernetes version (quoted); packages, charts, images and add-ons must fit (see Rules)."""
+    addon_versions: dict[AddonName, AddonVersion] = Field(default={})
+    """Pinned EKS add-on versions by add-on name; unset: EKS's default for the version."""
     service_cidr: Str = "172.20.0.0/16"
     """IPv4 range of Kubernetes Services, /12 to /24, outside the VPC and what it reaches."""
-    admin_role_arns: tuple[Str, ...] = ()
+    admin_role_arns: Annotated[tuple[Str, ...], Field(max_length=20)] = ()
     """ARNs of the IAM roles that administer the cluster, beside the deployment's own handler."""
     ami_alias: Annotated[Str, Field(pattern=r"^al2023@v[0-9]{8}$")] = "al2023@v20260724"
     """Karpenter AMI alias with a pinned release; the NVIDIA variant follows from the type."""
     log_retention_days: LogRetentionDays = 90
     """Days that control plane logs are kept."""
+
+    @field_validator("addon_versions")
+    @classmethod
+    def _addon_versions(cls, value: dict[str, str]) -> dict[str, str]:
+        """`addonVersions` are of add-ons that the cluster has, kube-proxy's among them."""
+        check_addon_versions(value)
+        return value
 
     @field_validator("service_cidr")
     @classmethod
@@ -159,13 +115,14 @@ class Cluster(Section):
         return value
 
 
+_SYSTEM_VCPUS = 4
+
+
 class CpuPool(Section):
     """A managed node group of CPU nodes; it keeps its size."""
 
     instance_type: Str = "m7i.xlarge"
     """EC2 instance type, x86_64, without a GPU."""
-    size: Annotated[Int, Field(ge=2, le=100)] = 2
-    """Nodes that always run."""
     root_volume_gib: Annotated[Int, Field(ge=30, le=1000)] = 80
     """Size of the encrypted gp3 root volume in GiB."""
 
@@ -186,8 +143,23 @@ class CpuPool(Section):
 class SystemPool(CpuPool):
     """Nodes of the controllers, spread over all zones."""
 
-    size: Annotated[Int, Field(ge=2, le=100)] = 2
-    """Nodes that always run; two, since Karpenter's replicas refuse to share one."""
+    size: Annotated[Int, Field(ge=2, le=100)] | None = None
+    """Nodes that always run, one in each of `network.zones` at least; unset: one in each."""
+
+    @field_validator("instance_type")
+    @classmethod
+    def _holds_the_controllers(cls, value: str) -> str:
+        """`instanceType` of system nodes has 4 vCPUs or more."""
+        # With one of two nodes away, the other holds every controller: 2.9 vCPUs with its agents.
+        known = instance_types()[value]
+        if known.vcpus < _SYSTEM_VCPUS:
+            raise Refusal(
+                value,
+                f"a type with {_SYSTEM_VCPUS} vCPUs or more: one node holds all controllers while"
+                " another is replaced",
+                nearest=f"{known.family}.xlarge",
+            )
+        return value
 
 
 class ServingPool(CpuPool):
@@ -195,6 +167,8 @@ class ServingPool(CpuPool):
 
     size: Annotated[Int, Field(ge=3, le=100)] = 3
     """Nodes that always run; three, one for each NATS server."""
+    max_nodes: Annotated[Int, Field(ge=3, le=200)] | None = None
+    """Nodes at most, `size` included; unset: what `api.maxReplicas` need, one above `size` up."""
 
 
 class GpuPool(Section):
@@ -206,6 +180,12 @@ class GpuPool(Section):
     """Nodes of the managed node group, which always run."""
     max_nodes: Annotated[Int, Field(ge=2, le=500)] = 9
     """GPU nodes at most, base included; one above the workers' maximum for surge."""
+    base_reservation_id: ReservationId | None = None
+    """Id of the On-Demand Capacity Reservation of the base, which nothing else uses."""
+    reservation_ids: Reservations = ()
+    """Ids of On-Demand Capacity Reservations that the burst fills first, made in the group."""
+    overflow: GpuOverflow = GpuOverflow()
+    """GPU nodes outside the placement group."""
     root_volume_gib: Annotated[Int, Field(ge=50, le=2000)] = 200
     """Size of the encrypted gp3 root volume in GiB; worker images carry CUDA."""
     consolidate_after_seconds: Annotated[Int, Field(ge=600, le=86_400)] = 600
@@ -225,10 +205,76 @@ class GpuPool(Section):
             )
         return value
 
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        """`overflow.maxNodes` is at most `maxNodes` less `baseSize`.
+
+        Reservations are given only where nodes beyond the base may run, each in one place.
+        """
+        beyond = self.max_nodes - self.base_size
+        if beyond < 0:
+            return self  # Refused across sections, with the models' needs.
+        if (self.overflow.max_nodes or 0) > beyond:
+            raise Refusal(
+                self.overflow.max_nodes,
+                f"at most {beyond}, maxNodes ({self.max_nodes}) less baseSize ({self.base_size})",
+                nearest=str(beyond) if beyond else None,
+                field="overflow.maxNodes",
+            )
+        seen = {self.base_reservation_id}
+        for field, ids, nodes in (
+            ("reservationIds", self.reservation_ids, self.burst_nodes),
+            ("overflow.reservationIds", self.overflow.reservation_ids, self.overflow_nodes),
+            ("overflow.capacityBlockIds", self.overflow.capacity_block_ids, self.overflow_nodes),
+        ):
+            if ids and not nodes:
+                raise Refusal(ids, "none, as maxNodes leaves no node that may use it", field=field)
+            for index, reservation in enumerate(ids):
+                if reservation in seen:
+                    raise Refusal(
+                        reservation, "each reservation in one place", field=f"{field}.{index}"
+                    )
+                seen.add(reservation)
+        return self
+
+    @model_validator(mode="after")
+    def _capacity_fits_the_type(self) -> Self:
+        """`overflow.capacityBlockIds` need a type of a P family, `overflow.spot` one GPU a node."""
+        if self.overflow.capacity_block_ids and not self.instance_type.startswith("p"):
+            raise Refusal(
+                self.overflow.capacity_block_ids,
+                f"none for a {self.instance_type}: EC2 sells Capacity Blocks for P families",
+                field="overflow.capacityBlockIds",
+            )
+        if self.overflow.spot and not self.overflow_nodes:
+            raise Refusal(True, "false, as maxNodes leaves no overflow node", field="overflow.spot")
+        if self.overflow.spot and self.gpus_per_node > 1:
+            # The workers' budget lets them leave a node one by one, each replaced first.
+            raise Refusal(
+                True,
+                f"false for a {self.instance_type}: its {self.gpus_per_node} workers cannot all"
+                " leave within a Spot notice",
+                field="overflow.spot",
+            )
+        return self
+
     @property
     def gpus_per_node(self) -> int:
         """GPUs of one node."""
         return instance_types()[self.instance_type].gpus
+
+    @property
+    def overflow_nodes(self) -> int:
+        """Nodes that Karpenter may add outside the placement group."""
+        if not self.overflow.enabled:
+            return 0
+        half = max(self.max_nodes - self.base_size, 0) // 2
+        return half if self.overflow.max_nodes is None else self.overflow.max_nodes
+
+    @property
+    def burst_nodes(self) -> int:
+        """Nodes that Karpenter may add in the placement group: with the rest, `max_nodes`."""
+        return max(self.max_nodes - self.base_size, 0) - self.overflow_nodes
 
 
 def _what_it_has(known: InstanceType | None) -> str:
@@ -249,3 +295,17 @@ class Nodes(Section):
     """Managed node group of API pods and NATS."""
     gpu: GpuPool = GpuPool()
     """GPU nodes."""
+    upgrade: Literal["rolling", "replaceGroup"] = "rolling"
+    """How managed nodes are replaced: in place by EKS, or by a new group beside the old one."""
+    generations: Annotated[tuple[Generation, ...], Field(min_length=1, max_length=2)] = (1,)
+    """With replaceGroup: numbers of the groups that exist; the last one is the newest."""
+
+    @model_validator(mode="after")
+    def _generations(self) -> Self:
+        """Numbers of `generations` rise; they are `[1]` unless `upgrade` is `replaceGroup`."""
+        given = list(self.generations)
+        if self.upgrade == "rolling" and given != [1]:
+            raise Refusal(given, "[1] while upgrade is rolling", field="generations")
+        if given != sorted(set(given)):
+            raise Refusal(given, "rising numbers, each once", field="generations")
+        return self

@@ -107,8 +107,8 @@ def _bounded(what: str, node: Node) -> str:
 
 
 def _list(node: Node) -> str:
-    low, high = node.get("minItems"), node.get("maxItems")
-    entries = f"a list of {low} to {high} entries" if low is not None else "a list"
+    low, high = node.get("minItems", 0), node.get("maxItems")
+    entries = f"a list of {low} to {high} entries" if high is not None else "a list"
     if "$ref" in node["items"]:
         return entries
     return f"{entries}, each {allowed(node['items'])}"
@@ -118,7 +118,9 @@ def _mapping(node: Node) -> str:
     if "properties" in node:
         return "a mapping of keys"
     most = f", {node['maxProperties']} entries at most" if "maxProperties" in node else ""
-    return f"a mapping of names to text{most}"
+    values = resolved(_child(node, "") or {})
+    what = "lists" if values.get("type") == "array" else "text"
+    return f"a mapping of names to {what}{most}"
 
 
 def _text(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Sections of the service: models, weights, objectives, draining, scaling, edge, registry.
+"""Sections of the service: models, weights, objectives, draining, scaling, registry.
 
 Keys in YAML are camelCase with the unit in the name; attributes here are snake_case. A section
 holds only what the code reads.
@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sonic_eks.config.base import Bool, Fraction, Int, Refusal, Section, Str, WholeChoice
-from sonic_eks.config.values import CERTIFICATE, SECRET, TOPIC, arn_of, image_tag, ipv4_range
+from sonic_eks.config.values import (
+    SECRET,
+    TOPIC,
+    arn_of,
+    environment_value,
+    image_tag,
+    mount_folder,
+)
 
 _KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
 _REPOSITORY = r"^[a-z0-9]+([._/-][a-z0-9]+)*$"
@@ -29,7 +36,9 @@ Platform = Annotated[Str, Field(pattern=r"^[a-z0-9]+/[a-z0-9]+(/[a-z0-9]+)?$", m
 RegistryHost = Annotated[Str, Field(pattern=_HOST, max_length=200)]
 EnvName = Annotated[Str, Field(pattern=_ENV_NAME)]
 ImageRepository = Annotated[Str, Field(pattern=_REPOSITORY, max_length=100)]
-Environment = dict[EnvName, Annotated[Str, Field(max_length=4096)]]
+EnvValue = Annotated[Str, Field(max_length=4096), AfterValidator(environment_value)]
+Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=100)]
+MountPath = Annotated[Str, Field(pattern=_ABSOLUTE_PATH), AfterValidator(mount_folder)]
 
 
 def _ordered_replicas(low: int, high: int) -> None:
@@ -112,7 +121,7 @@ class Api(Section):
     """Environment name, given by the vendor, of the license proxy's URL; unset: not rendered."""
     env: Environment = Field(default={})
     """Further environment of the API; never a secret."""
-    cpu_millicores: Annotated[Int, Field(ge=100, le=64_000)] = 1000
+    cpu_millicores: Annotated[Int, Field(ge=100, le=48_000)] = 1000
     """CPU request of an API pod in millicores (assumed: the vendor publishes none)."""
     memory_mib: Annotated[Int, Field(ge=128, le=256_000)] = 2048
     """Memory request and limit of an API pod in MiB (assumed: the vendor publishes none)."""
@@ -134,7 +143,7 @@ class Weights(Section):
     """Capacity of the file system in GiB: 1200 or a multiple of 2400 (FSx, PERSISTENT_2 SSD)."""
     throughput_mb_per_s_per_tib: Annotated[Literal[125, 250, 500, 1000], WholeChoice] = 250
     """Throughput of the file system in MB/s for each TiB."""
-    mount_path: Annotated[Str, Field(pattern=_ABSOLUTE_PATH)] = "/mnt/weights"
+    mount_path: MountPath = "/mnt/weights"
     """Where workers see the weights, read-only."""
 
     @field_validator("capacity_gib", mode="before")
@@ -221,58 +230,6 @@ class Scaling(Section):
     """Pods added at most in 15 seconds."""
 
 
-class Edge(Section):
-    """The internal network load balancer."""
-
-    client_cidrs: tuple[Str, ...] = ()
-    """IPv4 ranges of callers (VPC, Direct Connect, VPN); unset: the VPC alone."""
-    certificate_arn: Str | None = None
-    """ARN of the ACM certificate of a TLS listener; unset: a TCP listener."""
-    listener_port: Annotated[Int, Field(ge=1, le=65_535)] | None = None
-    """Port that callers use; unset: 443 with a certificate, else 80."""
-    tcp_idle_timeout_seconds: Annotated[Int, Field(ge=60, le=6000)] = 350
-    """Idle timeout of a TCP listener in seconds; a TLS listener has 350, fixed."""
-
-    @field_validator("client_cidrs")
-    @classmethod
-    def _cidrs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """`clientCidrs` have no host bits, do not overlap, and none is every address."""
-        networks = [ipv4_range(text, field=str(i)) for i, text in enumerate(value)]
-        for index, network in enumerate(networks):
-            if network.prefixlen == 0:
-                raise Refusal(
-                    str(network), "a range of callers, not every address", field=str(index)
-                )
-            for other in networks[:index]:
-                if network.overlaps(other):
-                    raise Refusal(
-                        str(network), f"a range that does not overlap {other}", field=str(index)
-                    )
-        return value
-
-    @field_validator("certificate_arn")
-    @classmethod
-    def _certificate(cls, value: str | None) -> str | None:
-        """`certificateArn` is the ARN of an ACM certificate."""
-        return arn_of(value, CERTIFICATE)
-
-    @model_validator(mode="after")
-    def _idle_timeout(self) -> Self:
-        """With a certificate, `tcpIdleTimeoutSeconds` is 350, which a TLS listener has."""
-        if self.certificate_arn is not None and self.tcp_idle_timeout_seconds != 350:
-            raise Refusal(
-                self.tcp_idle_timeout_seconds,
-                "350, which a TLS listener has and keeps",
-                field="tcpIdleTimeoutSeconds",
-            )
-        return self
-
-    @property
-    def port(self) -> int:
-        """The listener's port."""
-        return self.listener_port or (443 if self.certificate_arn else 80)
-
-
 class Registry(Section):
     """The private registry, a copy of every upstream image and chart."""
 
@@ -331,7 +288,7 @@ class License(Section):
     """Environment of the license proxy; never a secret."""
     volume_gib: Annotated[Int, Field(ge=1, le=100)] = 5
     """Size in GiB of the volume that keeps license and usage logs (air-gapped only)."""
-    data_path: Annotated[Str, Field(pattern=_ABSOLUTE_PATH)] | None = None
+    data_path: MountPath | None = None
     """Where the proxy keeps its files, given by the vendor; required when air-gapped."""
 
 

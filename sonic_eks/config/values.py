@@ -5,9 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from sonic_eks.config.aws import Arn
-from sonic_eks.config.base import Refusal
+from sonic_eks.config.base import Refusal, WholeChoice
+
+LogRetentionDays = Annotated[
+    Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096], WholeChoice
+]
 
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 
@@ -26,6 +31,13 @@ IAM_POLICY = ArnKind("an IAM policy", "iam", r"policy/[\w+=,.@/-]+", regional=Fa
 IAM_ROLE = ArnKind("an IAM role", "iam", r"role/[\w+=,.@/-]+", regional=False)
 CERTIFICATE = ArnKind("an ACM certificate", "acm", r"certificate/[0-9a-fA-F-]+")
 SECRET = ArnKind("a Secrets Manager secret", "secretsmanager", r"secret:[\w/+=.@-]{1,520}")
+# ModifyVpcEndpointServicePermissions, Amazon EC2 API: accounts, users and roles, without a path.
+PRINCIPAL = ArnKind(
+    "an account, an IAM role or an IAM user without a path",
+    "iam",
+    r"root|(role|user)/[\w+=,.@-]+",
+    regional=False,
+)
 TOPIC = ArnKind("an SNS topic", "sns", r"[\w-]{1,256}(\.fifo)?")
 
 
@@ -67,4 +79,30 @@ def image_tag(value: str, *, field: str | None = None) -> str:
     if not re.fullmatch(_TAG, value):
         what = "an image tag: letters, digits, '_', '.', '-', 128 at most"
         raise Refusal(value, what, field=field)
+    return value
+
+
+_MARKER_START = "<<known-after-deploy:"
+_HIDING_FOLDERS = frozenset({"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys"})
+_SHARED_FOLDERS = frozenset({"home", "opt", "root", "run", "srv", "tmp", "usr", "var"})
+
+
+def environment_value(value: str) -> str:
+    """Return a value of an environment variable; refuse what no manifest can carry."""
+    if any((c < " " and c not in "\t\n") or c == "\x7f" for c in value):
+        raise Refusal(value, "text without control characters")
+    if _MARKER_START in value:
+        raise Refusal(
+            value, f"text without {_MARKER_START}, which marks what only a deployment knows"
+        )
+    return value
+
+
+def mount_folder(value: str) -> str:
+    """Return the path of a mount; refuse one that would hide what an image needs."""
+    parts = value.strip("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise Refusal(value, "a path without empty, '.' or '..' parts, such as /mnt/weights")
+    if parts[0] in _HIDING_FOLDERS or (len(parts) == 1 and parts[0] in _SHARED_FOLDERS):
+        raise Refusal(value, "a folder of its own, such as /mnt/weights, not one of the system's")
     return value

@@ -93,12 +93,14 @@ def examine(connections: Connections, artifact: Artifact) -> Finding:
         When a registry does not answer, or the source has no such tag.
     """
     found = connections.destination(artifact).head(artifact.tag)
-    if artifact.source is None:
-        state = State.PRESENT if found else State.UNAVAILABLE
-        return Finding(artifact, state, artifact.digest, found)
-    expected = artifact.digest or _digest_upstream(connections.source(artifact), artifact)
+    expected: str | None
+    if artifact.source is not None:
+        expected = artifact.digest or _digest_upstream(connections.source(artifact), artifact)
+    else:
+        expected = artifact.digest or found  # pushed by hand: any will do without a lock
     if found is None:
-        return Finding(artifact, State.MISSING, expected, None)
+        state = State.MISSING if artifact.source is not None else State.UNAVAILABLE
+        return Finding(artifact, state, expected, None)
     state = State.PRESENT if found == expected else State.CONFLICT
     return Finding(artifact, state, expected, found)
 

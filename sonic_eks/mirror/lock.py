@@ -68,7 +68,7 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except OSError as error:
         raise SonicEksError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SonicEksError(
             f"{path}: no JSON ({error}); restore it, or delete it and run sonic-eks mirror lock"
         ) from None

@@ -12,6 +12,7 @@ import pytest
 
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.manifests import to_yaml
+from sonic_eks.names import STACKS
 from tests.synth import ROOT
 
 pytestmark = pytest.mark.slow
@@ -55,8 +56,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, ended.stdout + ended.stderr
 
 
-def test_no_finding_is_left_unexplained(first: tuple[Path, str]) -> None:
-    out, said = first
+def assert_nothing_is_left_unexplained(out: Path, said: str) -> None:
     report = json.loads((out / "validation-report.json").read_text())
     failed = [
         f"{violation['ruleName']}: {violation.get('description', '')}"
@@ -66,6 +66,19 @@ def test_no_finding_is_left_unexplained(first: tuple[Path, str]) -> None:
     assert failed == []
     assert "WARNING" not in said
     assert "ERROR" not in said
+
+
+def test_no_finding_is_left_unexplained(first: tuple[Path, str]) -> None:
+    assert_nothing_is_left_unexplained(*first)
+
+
+@pytest.mark.parametrize("name", ["isolated", "existing-vpc", "production"])
+def test_every_configuration_synthesizes(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "cdk.out"
+    ended = synth(out, f"config/{name}.yaml")
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert_nothing_is_left_unexplained(out, ended.stdout + ended.stderr)
+    assert len(list(out.glob("*.template.json"))) == len(STACKS)
 
 
 def test_manifests_on_disk_are_those_that_are_applied(
@@ -106,7 +119,7 @@ def test_templates_do_not_depend_on_folder_umask_or_hash_seed(
         os.umask(before)
     assert ended.returncode == 0, ended.stderr[-4000:]
     names = sorted(path.name for path in out.glob("*.template.json"))
-    assert len(names) == 8
+    assert len(names) == len(STACKS)
     for name in names:
         assert (again / name).read_text() == (out / name).read_text(), name
     for path in (out / "k8s").iterdir():

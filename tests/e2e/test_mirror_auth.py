@@ -15,6 +15,8 @@ from tests.e2e.aws_endpoint import AwsEndpoint, aws_endpoint
 from tests.e2e.fault_proxy import Fault, Proxy, once
 from tests.e2e.registries import RegistryProcess, noise, push_image, registry, write_password
 
+pytestmark = pytest.mark.slow
+
 MakeArtifact = Callable[..., Artifact]
 Connect = Callable[..., Connections]
 

@@ -15,12 +15,13 @@ import pytest
 
 from sonic_eks import catalogue
 from sonic_eks.cli import main as cli
-from sonic_eks.cli import mirror
 from sonic_eks.mirror.artifact import Artifact, write_list
 from sonic_eks.upstream import Kind, Upstream
 from tests.e2e.fault_proxy import Proxy
 from tests.e2e.helm import Helm, files_served, helm_program, write_chart
 from tests.e2e.registries import RegistryProcess, noise, push_image, push_index
+
+pytestmark = pytest.mark.slow
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -44,8 +45,6 @@ models:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Call the entry point as the console script does: status, standard output, standard error."""
-    if not any(group.name == "mirror" for group in cli.app.registered_groups):
-        cli.app.add_typer(mirror.app, name="mirror")
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["sonic-eks", "mirror", *map(str, arguments)])
@@ -194,7 +193,7 @@ def test_verify_lists_images_in_use_that_the_registry_lacks(
     assert status == 1
     assert json.loads(out)["missing"] == sorted(["busybox:1", unknown])
     assert err.splitlines() == [
-        f"sonic-eks: image in use but not in the registry's list: {reference}"
+        f"image in use but not in the registry's list: {reference}"
         for reference in json.loads(out)["missing"]
     ]
 
@@ -209,7 +208,7 @@ def test_problem_is_one_line_and_status_1(
     assert status == 1
     assert out.count("copied") == 4
     (line,) = err.splitlines()
-    assert line.startswith("sonic-eks: image/nats: tag 2.0 holds sha256:")
+    assert line.startswith("image/nats: tag 2.0 holds sha256:")
 
 
 def test_missing_aws_credentials_are_one_line_and_status_1(run: Run, config: Path) -> None:
@@ -217,7 +216,7 @@ def test_missing_aws_credentials_are_one_line_and_status_1(run: Run, config: Pat
 
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
-    assert line.startswith("sonic-eks: account of the credentials: no valid AWS credentials")
+    assert line.startswith("account of the credentials: no valid AWS credentials")
 
 
 @pytest.mark.parametrize(

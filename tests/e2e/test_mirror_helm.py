@@ -15,6 +15,8 @@ from sonic_eks.upstream import Kind
 from tests.e2e.helm import Helm, files_served, helm_program, write_chart
 from tests.e2e.registries import OCI_MANIFEST, RegistryProcess, digest_of
 
+pytestmark = pytest.mark.slow
+
 MakeArtifact = Callable[..., Artifact]
 Connect = Callable[..., Connections]
 

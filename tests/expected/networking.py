@@ -28,20 +28,20 @@ CHINA_ENDPOINTS = {
     "sts": "cn.com.amazonaws.cn-north-1.sts",
 }
 
-# What the S3 endpoint lets through, by partition and region, for the account 111122223333:
-# "Amazon ECR interface VPC endpoints", minimum S3 permissions; "AL2023 repositories";
-# CDK bootstrap template, FileAssetsBucketName; "VPC endpoints for CloudFormation", custom
-# resources (region names without dashes).
+# What passes through the S3 endpoint, by region, for the account 111122223333, and from where:
+# "Amazon ECR interface VPC endpoints", minimum S3 permissions; Amazon Linux 2023,
+# /etc/yum.repos.d/amazonlinux.repo (mirrorlist); CDK bootstrap template, FileAssetsBucketName;
+# "VPC endpoints for CloudFormation", custom resources (region names without dashes).
 S3_ENDPOINT_OBJECTS = {
     "us-east-1": {
         ("s3:GetObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/*"),
-        ("s3:GetObject", "arn:aws:s3:::al2023-repos-us-east-1-*/*"),
+        ("s3:GetObject", "arn:aws:s3:::al2023-repos-us-east-1-de612dc2/*"),
         ("s3:GetObject", "arn:aws:s3:::cdk-hnb659fds-assets-111122223333-us-east-1/*"),
         ("s3:PutObject", "arn:aws:s3:::cloudformation-custom-resource-response-useast1/*"),
     },
     "us-gov-west-1": {
         ("s3:GetObject", "arn:aws-us-gov:s3:::prod-us-gov-west-1-starport-layer-bucket/*"),
-        ("s3:GetObject", "arn:aws-us-gov:s3:::al2023-repos-us-gov-west-1-*/*"),
+        ("s3:GetObject", "arn:aws-us-gov:s3:::al2023-repos-us-gov-west-1-de612dc2/*"),
         ("s3:GetObject", "arn:aws-us-gov:s3:::cdk-hnb659fds-assets-111122223333-us-gov-west-1/*"),
         (
             "s3:PutObject",
@@ -50,10 +50,51 @@ S3_ENDPOINT_OBJECTS = {
     },
     "cn-north-1": {
         ("s3:GetObject", "arn:aws-cn:s3:::prod-cn-north-1-starport-layer-bucket/*"),
-        ("s3:GetObject", "arn:aws-cn:s3:::al2023-repos-cn-north-1-*/*"),
+        ("s3:GetObject", "arn:aws-cn:s3:::al2023-repos-cn-north-1-de612dc2/*"),
         ("s3:GetObject", "arn:aws-cn:s3:::cdk-hnb659fds-assets-111122223333-cn-north-1/*"),
         ("s3:PutObject", "arn:aws-cn:s3:::cloudformation-custom-resource-response-cnnorth1/*"),
     },
+}
+# Requests that the S3 endpoint must refuse in us-east-1: buckets of others, by names that resemble
+# those above or not, and other actions on those above.
+S3_ENDPOINT_REFUSED = (
+    ("s3:GetObject", "arn:aws:s3:::weights-of-another-account/model.bin"),
+    ("s3:PutObject", "arn:aws:s3:::weights-of-another-account/model.bin"),
+    ("s3:ListBucket", "arn:aws:s3:::weights-of-another-account"),
+    ("s3:GetObject", "arn:aws:s3:::prod-us-west-2-starport-layer-bucket/layer"),
+    ("s3:PutObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"),
+    ("s3:GetObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket-2/layer"),
+    ("s3:GetObject", "arn:aws:s3:::al2023-repos-us-east-1-attacker/x"),
+    ("s3:PutObject", "arn:aws:s3:::al2023-repos-us-east-1-de612dc2/x"),
+    ("s3:GetObject", "arn:aws:s3:::cdk-hnb659fds-assets-999900001111-us-east-1/asset.zip"),
+    ("s3:PutObject", "arn:aws:s3:::cdk-hnb659fds-assets-111122223333-us-east-1/asset.zip"),
+    ("s3:GetObject", "arn:aws:s3:::cloudformation-custom-resource-response-useast1/answer"),
+    ("s3:PutObject", "arn:aws:s3:::cloudformation-custom-resource-response-uswest2/answer"),
+    ("s3:DeleteObject", "arn:aws:s3:::cloudformation-custom-resource-response-useast1/answer"),
+    ("s3:ListAllMyBuckets", "*"),
+)
+
+# docs/networking.md, "Who calls which AWS API": one call of each kind through each interface
+# endpoint, and the resource that it names.
+INTERFACE_CALLS = {
+    "ec2": ("ec2:DescribeInstances", "*"),
+    "ecr.api": ("ecr:GetAuthorizationToken", "*"),
+    "ecr.dkr": (
+        "ecr:BatchGetImage",
+        # Images of EKS add-ons are in accounts of AWS ("Amazon container image registries for EKS
+        # add-ons").
+        "arn:aws:ecr:us-east-1:602401143452:repository/eks/coredns",
+    ),
+    "eks": ("eks:DescribeCluster", "arn:aws:eks:us-east-1:111122223333:cluster/sonic"),
+    "elasticloadbalancing": ("elasticloadbalancing:RegisterTargets", "*"),
+    "lambda": ("lambda:InvokeFunction", "arn:aws:lambda:us-east-1:111122223333:function:handler"),
+    "secretsmanager": (
+        "secretsmanager:GetSecretValue",
+        "arn:aws:secretsmanager:us-east-1:111122223333:secret:sonic-api-key",
+    ),
+    "sqs": ("sqs:ReceiveMessage", "arn:aws:sqs:us-east-1:111122223333:sonic-karpenter"),
+    "ssm": ("ssm:GetParameter", "arn:aws:ssm:us-east-1::parameter/aws/service/eks/x"),
+    "sts": ("sts:GetCallerIdentity", "*"),
 }
 
 # Amazon FSx for Lustre user guide, "File system access control with Amazon VPC": TCP ports.
@@ -83,3 +124,10 @@ MODERN_TLS_POLICIES = {
 
 # Amazon VPC user guide, "VPC CIDR blocks" and "Subnet CIDR blocks": prefix lengths.
 SMALLEST_SUBNET_PREFIX = 28
+
+# Amazon VPC, "AWS PrivateLink": names of endpoint services begin with this, by partition.
+ENDPOINT_SERVICE_PREFIXES = {
+    "us-east-1": "com.amazonaws.vpce.",
+    "us-gov-west-1": "com.amazonaws.vpce.",
+    "cn-north-1": "cn.com.amazonaws.vpce.",
+}

@@ -31,7 +31,26 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("nodes.gpu.instanceType", "g6.12xlarge"),
         ("nodes.gpu.maxNodes", 3),
     ),
-    "base-only": with_values(("nodes.gpu.baseSize", 8), ("nodes.gpu.maxNodes", 8)),
+    "base-only": with_values(
+        ("nodes.gpu.baseSize", 8), ("nodes.gpu.maxNodes", 8), ("nodes.serving.maxNodes", 3)
+    ),
+    "reservations": with_values(
+        ("nodes.gpu.baseReservationId", "cr-0000000000000000a"),
+        ("nodes.gpu.reservationIds", ["cr-0000000000000000b", "cr-0000000b"]),
+        ("nodes.gpu.overflow.reservationIds", ["cr-0000000000000000c"]),
+    ),
+    "capacity-block": with_values(
+        ("nodes.gpu.instanceType", "p5.48xlarge"),
+        ("nodes.gpu.maxNodes", 4),
+        ("nodes.gpu.overflow.maxNodes", 1),
+        ("nodes.gpu.overflow.capacityBlockIds", ["cr-0000000000000000d"]),
+        ("drain.maxStreamSeconds", 300),
+    ),
+    "spot": with_values(
+        ("nodes.gpu.overflow.spot", True),
+        ("drain.maxStreamSeconds", 90),
+    ),
+    "no-overflow": with_values(("nodes.gpu.overflow.enabled", False)),
     "vendor-names": with_values(
         (
             "models",

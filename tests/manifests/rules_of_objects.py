@@ -25,6 +25,7 @@ KNOWN_MARKERS = {
     "VpcId",
     "ClusterSecurityGroupId",
     "GpuSubnetId",
+    "ServingSubnetId",
     "PlacementGroupId",
     "FileSystemId",
     "FileSystemDnsName",
@@ -192,7 +193,11 @@ def objects_are_labelled_and_named(charts: Charts) -> list[str]:
     keys.add("app.kubernetes.io/managed-by")
     found = []
     for manifest in manifests_of(charts):
-        name, labels = manifest["metadata"]["name"], manifest["metadata"].get("labels", {})
+        # A file system's id is as long as this one and has no other characters.
+        name = re.sub(
+            "<<known-after-deploy:FileSystemId>>$", "fs-0" + "a" * 16, manifest["metadata"]["name"]
+        )
+        labels = manifest["metadata"].get("labels", {})
         if not keys <= labels.keys():
             found.append(f"{name_of(manifest)}: labels are missing")
         if any(

@@ -207,7 +207,7 @@ def weights_are_read_only(charts: Charts) -> list[str]:
         weights = [
             v
             for v in pod.get("volumes", [])
-            if v.get("persistentVolumeClaim", {}).get("claimName") == "weights"
+            if v.get("persistentVolumeClaim", {}).get("claimName", "").startswith("weights-")
         ]
         for volume in weights:
             mounts = [

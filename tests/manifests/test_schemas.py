@@ -58,10 +58,12 @@ def test_custom_kinds_have_a_schema_with_version_and_source() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "path", "value"),
     [
-        ("EC2NodeClass", "gpu", "spec.role", "some-role"),
-        ("EC2NodeClass", "gpu", "spec.placementGroupSelector.name", "sonic-gpu"),
-        ("EC2NodeClass", "gpu", "spec.instance_store_policy", "RAID0"),
-        ("EC2NodeClass", "gpu", "metadata.namespace", "sonic"),
+        ("EC2NodeClass", "gpu-burst", "spec.role", "some-role"),
+        ("EC2NodeClass", "gpu-burst", "spec.placementGroupSelector.name", "sonic-gpu"),
+        ("EC2NodeClass", "gpu-burst", "spec.instance_store_policy", "RAID0"),
+        ("EC2NodeClass", "gpu-burst", "metadata.namespace", "sonic"),
+        ("EC2NodeClass", "gpu-burst", "spec.capacityReservationSelectorTerms", [{"id": "res-1"}]),
+        ("NodePool", "gpu-burst", "spec.weight", 101),
         ("NodePool", "gpu-burst", "spec.template.spec.expireAfter", "30d"),
         ("NodePool", "gpu-burst", "spec.disruption.consolidateAfter", "600"),
         ("NodePool", "gpu-burst", "spec.template.kubelet", {}),

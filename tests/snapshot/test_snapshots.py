@@ -1,4 +1,4 @@
-"""Snapshots of every template and chart of config/default.yaml, one file each.
+"""Snapshots of every template and chart of two configurations, one file each.
 
 They show a reviewer what a change does to the deployment; what must hold is asserted elsewhere.
 ``pytest tests/snapshot --snapshot-update`` rewrites them.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from sonic_eks.config import load_configuration
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.manifests import to_yaml
 from sonic_eks.names import STACKS
-from sonic_eks.stacks.deployment import Stacks
+from tests.synth import ROOT, charts_of, stacks_of
 
 # Asset hashes depend on the CDK's own bundled code, not on this project.
 _ASSET_HASH = re.compile(r"[0-9a-f]{64}")
@@ -48,20 +50,32 @@ class YamlFile(SingleFileSnapshotExtension):
         return masked(to_yaml(data))
 
 
-@pytest.fixture(scope="module")
-def written(stacks: Stacks) -> dict[str, Any]:
-    """Templates by stack name, as the app writes them."""
-    assembly = stacks.network.node.root.synth()  # type: ignore[attr-defined]
-    return {stack.stack_name: stack.template for stack in assembly.stacks}
+@dataclass(frozen=True)
+class Rendered:
+    """What a configuration comes to: templates by stack, and charts."""
+
+    templates: dict[str, Any]
+    charts: tuple[RenderedChart, ...]
 
 
-def test_templates(written: dict[str, Any], snapshot: SnapshotAssertion) -> None:
+@pytest.fixture(scope="module", params=["default", "production"])
+def rendered(request: pytest.FixtureRequest) -> Rendered:
+    """Templates as the app writes them, and charts, of a file in config/."""
+    config = load_configuration(ROOT / "config" / f"{request.param}.yaml")
+    assembly = stacks_of(config).network.node.root.synth()  # type: ignore[attr-defined]
+    prefix = f"{config.deployment.name}-"
+    templates = {s.stack_name.removeprefix(prefix): s.template for s in assembly.stacks}
+    return Rendered(templates, charts_of(config))
+
+
+def test_templates(rendered: Rendered, snapshot: SnapshotAssertion) -> None:
+    assert set(rendered.templates) == set(STACKS)
     for stack in STACKS:
-        assert written[f"sonic-{stack}"] == snapshot(extension_class=JsonFile, name=stack)
+        assert rendered.templates[stack] == snapshot(extension_class=JsonFile, name=stack)
 
 
-def test_charts(default_charts: tuple[RenderedChart, ...], snapshot: SnapshotAssertion) -> None:
-    for chart in default_charts:
+def test_charts(rendered: Rendered, snapshot: SnapshotAssertion) -> None:
+    for chart in rendered.charts:
         assert chart.manifests == snapshot(extension_class=YamlFile, name=chart.name)
 
 

@@ -133,6 +133,7 @@ def test_key_serves_fsx_through_s3_and_nobody_else(
         ("aws:PrincipalArn", FSX_ROLE.format(partition=partition, account="999988887777")),
         ("aws:PrincipalArn", f"arn:{partition}:iam::{ACCOUNT}:role/AWSServiceRoleForFSxS3Access_x"),
         ("aws:PrincipalArn", f"arn:{partition}:iam::{ACCOUNT}:user/somebody"),
+        ("aws:PrincipalArn", request["aws:PrincipalArn"].replace("FSxS3Access", "Other")),
     ):
         assert not admits(fsx, {**request, key: value})
 

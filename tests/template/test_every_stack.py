@@ -105,7 +105,8 @@ def test_stacks_deploy_in_an_order_that_serves_what_they_need(stacks: Stacks) ->
     assert needs["network"] == needs["data"] == needs["registry"] == set()
     assert needs["weights"] >= {"network", "data"}
     # The cluster's charts and images come from the registry.
-    assert needs["cluster"] >= {"network", "registry"}
+    assert needs["mirror"] == {"registry"}
+    assert needs["cluster"] >= {"network", "mirror"}
     # The cluster outlives the weights, which are a cache: neither needs the other.
     assert "weights" not in needs["cluster"]
     assert needs["edge"] >= {"network", "cluster"}
@@ -158,37 +159,6 @@ def test_configured_tags_reach_the_resources(default_config: Configuration) -> N
     template = Template.from_stack(stacks_of(config).data)
     (bucket,) = template.find_resources("AWS::S3::Bucket").values()
     assert {"Key": "cost-center", "Value": "voice"} in bucket["Properties"]["Tags"]
-
-
-def names_in(value: Any) -> set[str]:
-    """Return the literal physical names in a template."""
-    keys = {
-        "BucketName", "ClusterName", "DashboardName", "FunctionName", "GroupName",
-        "InstanceProfileName", "LaunchTemplateName", "LogGroupName", "ManagedPolicyName", "Name",
-        "NodegroupName", "QueueName", "RepositoryName", "RoleName", "RuleName", "AliasName",
-    }  # fmt: skip
-    found: set[str] = set()
-    for resource in value["Resources"].values():
-        if resource["Type"].startswith("Custom::"):
-            continue
-        for key, name in resource.get("Properties", {}).items():
-            owns = key in keys and not (key == "ClusterName" and "Cluster" not in resource["Type"])
-            if owns and isinstance(name, str) and resource["Type"] != "AWS::EKS::Addon":
-                found.add(f"{resource['Type']} {name}")
-    return found
-
-
-def test_two_deployments_share_no_physical_name(default_config: Configuration) -> None:
-    seen: list[set[str]] = []
-    for name in ("voice", "voice-eu"):
-        stacks = stacks_of(changed(default_config, deployment={"name": name}))
-        found: set[str] = set()
-        for stack in vars(stacks).values():
-            found |= names_in(Template.from_stack(stack).to_json())
-        seen.append(found)
-    assert len(seen[0]) > 10
-    own = {name for name in seen[0] if "AccessEntry" not in name}
-    assert own & seen[1] == set()
 
 
 def test_no_zone_or_account_is_guessed(bodies: dict[str, str]) -> None:

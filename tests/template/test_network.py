@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from sonic_eks.config import Configuration
+from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.stacks.network import NetworkStack
 from tests.expected import networking as expected
 from tests.synth import ROOT, changed
@@ -45,7 +45,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "us-gov-west-1": in_region("us-gov-west-1"),
     "cn-north-1": in_region("cn-north-1"),
 }
-WITH_NAT = [name for name in VARIANTS if name != "none"]
+FILES = ["isolated", "production"]
+MADE = [*VARIANTS, *FILES]
+WITH_NAT = [name for name in MADE if name not in ("none", "isolated")]
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,9 @@ def describe(stack: NetworkStack, config: Configuration) -> Network:
 
 @pytest.fixture(scope="module")
 def networks(default_config: Configuration) -> dict[str, Network]:
-    found = {}
-    for name, changes in VARIANTS.items():
-        config = changed(default_config, **changes)
-        found[name] = describe(foundation(config).network, config)
-    return found
+    configs = {name: changed(default_config, **changes) for name, changes in VARIANTS.items()}
+    configs |= {name: load_configuration(ROOT / "config" / f"{name}.yaml") for name in FILES}
+    return {name: describe(foundation(config).network, config) for name, config in configs.items()}
 
 
 @pytest.fixture
@@ -121,14 +121,14 @@ def network(request: pytest.FixtureRequest, networks: dict[str, Network]) -> Net
     return networks[request.param]
 
 
-every = pytest.mark.parametrize("network", VARIANTS, indirect=True)
+every = pytest.mark.parametrize("network", MADE, indirect=True)
 with_nat = pytest.mark.parametrize("network", WITH_NAT, indirect=True)
 default = pytest.mark.parametrize("network", ["default"], indirect=True)
 
 
 @every
 def test_subnets_lie_in_the_vpc_and_do_not_overlap(network: Network) -> None:
-    vpc = ipaddress.IPv4Network(network.config.network.vpc_cidr)
+    vpc = ipaddress.IPv4Network(network.config.network.cidr)
     ranges = [ipaddress.IPv4Network(s["CidrBlock"]) for s in network.subnets.values()]
     assert only(network.template, "AWS::EC2::VPC")["Properties"]["CidrBlock"] == str(vpc)
     for one, other in itertools.combinations(ranges, 2):
@@ -184,11 +184,12 @@ def test_nat_gateway_is_in_a_public_subnet_of_the_inference_zone(network: Networ
     assert attachment["Properties"]["InternetGatewayId"] == {"Ref": gateway}
 
 
-def test_without_egress_there_is_no_way_out(networks: dict[str, Network]) -> None:
-    template = networks["none"].template
+@pytest.mark.parametrize("name", ["none", "isolated"])
+def test_without_egress_there_is_no_way_out(networks: dict[str, Network], name: str) -> None:
+    template = networks[name].template
     for kind in ("InternetGateway", "NatGateway", "EIP", "Route", "VPCGatewayAttachment"):
         template.resource_count_is(f"AWS::EC2::{kind}", 0)
-    assert networks["none"].public == []
+    assert networks[name].public == []
 
 
 @every
@@ -210,23 +211,6 @@ def test_every_private_route_table_leads_to_s3(network: Network) -> None:
     assert gateway["ServiceName"]["Fn::Join"][1][-1] == ".s3"
 
 
-@pytest.mark.parametrize("region", expected.S3_ENDPOINT_OBJECTS)
-def test_s3_endpoint_admits_named_buckets_only(networks: dict[str, Network], region: str) -> None:
-    endpoints = resources(networks[region].template, "AWS::EC2::VPCEndpoint").values()
-    (policy,) = [
-        e["Properties"]["PolicyDocument"]
-        for e in endpoints
-        if e["Properties"]["VpcEndpointType"] == "Gateway"
-    ]
-    admitted = set()
-    for statement in policy["Statement"]:
-        assert statement["Effect"] == "Allow"
-        objects = statement["Resource"]
-        for arn in [objects] if isinstance(objects, str) else objects:
-            admitted.add((statement["Action"], arn))
-    assert admitted == expected.S3_ENDPOINT_OBJECTS[region]
-
-
 @pytest.mark.parametrize("service", expected.INTERFACE_ENDPOINTS)
 @every
 def test_interface_endpoint_serves_the_vpc(network: Network, service: str) -> None:
@@ -237,6 +221,17 @@ def test_interface_endpoint_serves_the_vpc(network: Network, service: str) -> No
     (group,) = endpoint["SecurityGroupIds"]
     (own,) = resources(network.template, "AWS::EC2::SecurityGroup")
     assert group["Fn::GetAtt"][0] == own
+
+
+def test_an_endpoint_keeps_to_the_zones_of_its_service(default_config: Configuration) -> None:
+    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
+    only_in = {"eks-auth": ["us-east-1c"], "sqs": ["us-east-1b", "us-east-1a"]}
+    config = changed(default_config, network={"zones": zones, "endpointZones": only_in})
+    network = describe(foundation(config).network, config)
+    for service, endpoint in network.interfaces().items():
+        found = [network.subnets[subnet["Ref"]] for subnet in endpoint["SubnetIds"]]
+        expected_zones = sorted(only_in.get(service, zones))
+        assert [subnet["AvailabilityZone"] for subnet in found] == expected_zones, service
 
 
 @every
@@ -252,17 +247,8 @@ def test_endpoint_names_in_china(networks: dict[str, Network], service: str, nam
 @every
 def test_endpoints_admit_https_from_the_vpc_only(network: Network) -> None:
     group = only(network.template, "AWS::EC2::SecurityGroup")
-    assert rules(group, "Ingress") == {("tcp", 443, 443, network.config.network.vpc_cidr)}
+    assert rules(group, "Ingress") == {("tcp", 443, 443, network.config.network.cidr)}
     assert rules(group, "Egress") == set()
-
-
-@pytest.mark.parametrize("service", [s for s in expected.INTERFACE_ENDPOINTS if s != "eks-auth"])
-def test_endpoint_serves_principals_of_the_account_only(
-    networks: dict[str, Network], service: str
-) -> None:
-    (statement,) = networks["us-east-1"].interfaces()[service]["PolicyDocument"]["Statement"]
-    assert statement["Effect"] == "Allow"
-    assert statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": ACCOUNT}}
 
 
 @every
@@ -322,6 +308,7 @@ def test_outputs_name_vpc_subnet_and_account(network: Network) -> None:
     (vpc,) = resources(network.template, "AWS::EC2::VPC")
     assert outputs["VpcId"]["Value"] == {"Ref": vpc}
     assert outputs["GpuSubnetId"]["Value"] == {"Ref": network.gpu}
+    assert outputs["ServingSubnetId"]["Value"] == {"Ref": network.serving}
     assert outputs["AccountId"]["Value"] == {"Ref": "AWS::AccountId"}
 
 

@@ -135,14 +135,14 @@ def test_sizes_are_fixed_and_configured(default_config: Configuration) -> None:
     config = changed(
         default_config,
         nodes={
-            "system": {"size": 3, "instanceType": "m6i.large", "rootVolumeGib": 40},
+            "system": {"size": 3, "instanceType": "m6i.xlarge", "rootVolumeGib": 40},
             "serving": {"size": 5, "instanceType": "c7i.2xlarge", "rootVolumeGib": 50},
             "gpu": {"baseSize": 4, "instanceType": "p5.48xlarge", "rootVolumeGib": 300},
         },
     )
     groups = groups_of(Resources(Template.from_stack(stacks_of(config).cluster)))
     for pool, size, instance_type, gib, nvme in (
-        ("system", 3, "m6i.large", 40, False),
+        ("system", 3, "m6i.xlarge", 40, False),
         ("serving", 5, "c7i.2xlarge", 50, False),
         ("gpu", 4, "p5.48xlarge", 300, True),
     ):
@@ -209,6 +209,31 @@ def test_the_gpu_base_is_one_placement_group_in_one_subnet(
         assert "Placement" not in groups[pool].template
     # The group can only be deleted when no instance is in it any more.
     assert name in resources.needs(groups["gpu"].name)
+
+
+def test_every_gpu_type_may_lie_in_the_placement_group() -> None:
+    refused = [name for name in GPU_TYPES if not instance_types()[name].cluster_placement]
+    assert refused == []
+
+
+def test_without_a_reservation_ec2_chooses(groups: dict[str, Group]) -> None:
+    for group in groups.values():
+        assert "CapacityReservationSpecification" not in group.template
+        assert "InstanceMarketOptions" not in group.template
+        assert "CapacityType" not in group.group, "on-demand is what EKS does by itself"
+
+
+def test_only_the_gpu_base_is_launched_into_its_reservation(default_config: Configuration) -> None:
+    reservation = "cr-0123456789abcdef0"
+    config = changed(default_config, nodes={"gpu": {"baseReservationId": reservation}})
+    groups = groups_of(Resources(Template.from_stack(stacks_of(config).cluster)))
+    # AWS::EC2::LaunchTemplate CapacityReservationSpecification: a target or a preference alone.
+    assert groups["gpu"].template["CapacityReservationSpecification"] == {
+        "CapacityReservationTarget": {"CapacityReservationId": reservation}
+    }
+    assert groups["gpu"].template["Placement"], "still in the placement group"
+    for pool in ("system", "serving"):
+        assert "CapacityReservationSpecification" not in groups[pool].template
 
 
 def test_pools_lie_where_they_should(resources: Resources, groups: dict[str, Group]) -> None:

@@ -17,7 +17,7 @@ TOPIC = "arn:aws:sns:us-east-1:111122223333:oncall"
 PUBLISHED = {
     ("AWS/NetworkELB", "HealthyHostCount"): {"LoadBalancer", "TargetGroup"},
     ("AWS/NetworkELB", "TCP_ELB_Reset_Count"): {"LoadBalancer"},
-    ("AWS/EKS", "scheduler_schedule_attempts_UNSCHEDULABLE"): {"ClusterName"},
+    ("AWS/EKS", "scheduler_pending_pods_UNSCHEDULABLE"): {"ClusterName"},
     ("AWS/FSx", "FreeDataStorageCapacity"): {"FileSystemId"},
 }
 
@@ -69,7 +69,7 @@ def test_thresholds_follow_the_configuration(notified: Template) -> None:
     # A tenth of 4,800 GiB.
     assert found["FreeDataStorageCapacity"]["Threshold"] == 515_396_075_520
     # 300 s of boot and 600 s of loading.
-    assert found["scheduler_schedule_attempts_UNSCHEDULABLE"]["EvaluationPeriods"] == 15
+    assert found["scheduler_pending_pods_UNSCHEDULABLE"]["EvaluationPeriods"] == 15
 
 
 def test_dashboard_shows_every_alarm_and_the_callers_connections(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,6 +41,7 @@ def outputs(**changes: str | None) -> dict[str, dict[str, str]]:
             "AccountId": "111122223333",
             "VpcId": "vpc-0a1",
             "GpuSubnetId": "subnet-0b2",
+            "ServingSubnetId": "subnet-0b3",
         },
         "sonic-weights": {
             "FileSystemId": "fs-0c3",
@@ -198,9 +200,88 @@ def test_summary_before_a_synth_says_what_to_do(run: Run, tmp_path: Path) -> Non
     assert "run `make synth` first" in err
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    pipeline = f'"{sys.executable}" -m sonic_eks.cli.main config schema | head -c 1; echo "$?"'
-    shell = ["bash", "-o", "pipefail", "-c", pipeline]
-    ended = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert "Traceback" not in ended.stderr
-    assert ended.stdout.startswith("{")
+@pytest.mark.parametrize(
+    "template",
+    ["[]", "5", "null", '{"Resources": 5}', '{"Resources": null}', "{}", "[" * 100_000, "x"],
+)
+def test_a_file_that_is_no_template_is_one_line(run: Run, tmp_path: Path, template: str) -> None:
+    (tmp_path / "sonic-network.template.json").write_text(template)
+    status, out, err = run("summary", DEFAULT, "--out", str(tmp_path))
+    assert (status, out) == (1, "")
+    (line,) = err.splitlines()
+    assert "not a template" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AccountId", "not an account"),
+        ("VpcId", "vpc-1\nvpc-2"),
+        ("VpcId", "vpc-\0"),
+        ("GpuSubnetId", " "),
+        ("FileSystemId", "<<known-after-deploy:VpcId>>"),
+        ("FileSystemMountName", "../etc"),
+        ("TargetGroupArn", "arn:aws:iam::111122223333:role/x"),
+    ],
+)
+def test_an_output_of_another_shape_is_refused(
+    run: Run, tmp_path: Path, name: str, value: str
+) -> None:
+    path = tmp_path / "outputs.json"
+    path.write_text(json.dumps(outputs(**{name: value})))
+    status, out, err = run("render", DEFAULT, "--outputs", str(path))
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert f"output {name} is none" in line
+
+
+def test_outputs_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "outputs.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(outputs()).encode())
+    status, _, _ = run("render", DEFAULT, "--outputs", str(path))
+    assert status == 0
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{}", "nonsense"])
+def test_check_reads_the_lock_too(run: Run, tmp_path: Path, text: str) -> None:
+    config = tmp_path / "mine.yaml"
+    config.write_text(Path(DEFAULT).read_text())
+    (tmp_path / "mine.lock.json").write_text(text)
+    status, out, err = run("config", "check", str(config))
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "mine.lock.json" in err
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which $CLI is this command."""
+    return subprocess.run(
+        ["bash", "-c", line],
+        env={**os.environ, "CLI": f"{sys.executable} -m sonic_eks.cli.main", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.parametrize("command", ["config schema", "config show", "render"])
+def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
+    ended = shell(f'$CLI {command} | head -c 1 >/dev/null; echo "${{PIPESTATUS[0]}}"')
+    assert (ended.stdout.strip(), ended.stderr) == ("0", "")
+
+
+@pytest.mark.parametrize("command", ["config schema", "render"])
+def test_a_full_disk_is_one_line(command: str) -> None:
+    ended = shell(f"$CLI {command} >/dev/full")
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert "the output cannot be written: No space left on device" in line
+
+
+def test_values_are_shown_as_utf8_in_any_locale(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(Path(DEFAULT).read_text() + "api: {env: {NAME: é}}\n")
+    ended = shell(f"$CLI config show '{path}'", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "NAME: é" in ended.stdout

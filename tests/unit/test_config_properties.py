@@ -156,6 +156,13 @@ def drains(draw: st.DrawFn) -> dict[str, int]:
     }
 
 
+def overflows(beyond: int) -> st.SearchStrategy[dict[str, Any]]:
+    choices = [st.just({}), st.just({"enabled": False})]
+    if beyond:
+        choices.append(st.integers(1, min(beyond, 498)).map(lambda nodes: {"maxNodes": nodes}))
+    return st.one_of(choices)
+
+
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     region = draw(st.sampled_from(sorted(REGIONS)))
@@ -165,6 +172,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     chosen = draw(models(generations or 2))
     workers = sum(model["maxReplicas"] for model in chosen)
     base = draw(st.integers(2, 50))
+    nodes = draw(st.integers(max(base, workers, 2), 500))
     ttfb = draw(st.integers(10, 10_000))
     return {
         "deployment": {
@@ -185,7 +193,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             "gpu": {
                 "instanceType": draw(st.sampled_from(GPU_TYPES)),
                 "baseSize": base,
-                "maxNodes": draw(st.integers(max(base, workers, 2), 500)),
+                "maxNodes": nodes,
+                "overflow": draw(overflows(nodes - base)),
             },
         },
         "api": {**draw(replicas(200)), "env": draw(environments)},
@@ -215,6 +224,10 @@ def test_what_is_within_the_bounds_loads_and_loads_again(document: dict[str, Any
     assert again == config
     assert config.drain.grace_seconds <= 900
     assert config.network.gpu_zone in config.network.zones
+    gpu = config.nodes.gpu
+    assert gpu.base_size + gpu.burst_nodes + gpu.overflow_nodes == gpu.max_nodes
+    assert min(gpu.burst_nodes, gpu.overflow_nodes) >= 0
+    assert config.serving_max_nodes > config.nodes.serving.size
     for model in config.models:
         assert config.worker_cpu_millicores(model) <= config.gpu_type.vcpus * 1000
         assert config.worker_memory_mib(model) <= config.gpu_type.memory_mib

@@ -39,7 +39,7 @@ AIR_GAPPED: Changes = [("license.mode", "airGapped"), ("license.dataPath", "/dat
         [("models", [{"name": "a", "maxReplicas": 4}, {"name": "b", "maxReplicas": 5}])],
         [("nodes.gpu.instanceType", "g6e.12xlarge"), ("models", [{"maxReplicas": 36}])],
         [("nodes.gpu.baseSize", 9)],
-        [("models", [{"cpuMillicores": 7040, "memoryMib": 57671}])],
+        [("models", [{"cpuMillicores": 6480, "memoryMib": 53084}])],
         [("models", [{"maxConcurrentStreams": 2}])],
         [("scaling.generationsPerGpu", 4), ("models", [{"maxConcurrentStreams": 4}])],
         [("network.vpcCidr", "172.16.0.0/16")],
@@ -113,7 +113,7 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
                 " group's update"
                 " gives pods 15 minutes to leave, of which propagationSeconds and"
                 " marginSeconds take"
-                " 180; nearest: 720"
+                " 180; for more set nodes.upgrade: replaceGroup (docs/upgrading.md); nearest: 720"
             ),
         ),
         (
@@ -163,23 +163,23 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             [("nodes.gpu.baseSize", 10)],
             "nodes.gpu.baseSize: got 10; allowed: at most nodes.gpu.maxNodes (9); nearest: 9",
         ),
-        # g6e.2xlarge: 8 vCPUs and 65,536 MiB for one GPU, of which 88 %.
+        # g6e.2xlarge: 8 vCPUs and 65,536 MiB for one GPU, of which 81 %.
         (
-            [("models", [{"cpuMillicores": 7041}])],
+            [("models", [{"cpuMillicores": 6481}])],
             (
-                "models.0.cpuMillicores: got 7041; allowed: at most 7040, a GPU's share of a"
+                "models.0.cpuMillicores: got 6481; allowed: at most 6480, a GPU's share of a"
                 " g6e.2xlarge"
             ),
         ),
         (
-            [("models", [{"memoryMib": 57672}])],
-            "models.0.memoryMib: got 57672; allowed: at most 57671, a GPU's share of a g6e.2xlarge",
+            [("models", [{"memoryMib": 53085}])],
+            "models.0.memoryMib: got 53085; allowed: at most 53084, a GPU's share of a g6e.2xlarge",
         ),
         # g6e.12xlarge: 48 vCPUs for four GPUs.
         (
-            [("nodes.gpu.instanceType", "g6e.12xlarge"), ("models", [{"cpuMillicores": 10561}])],
+            [("nodes.gpu.instanceType", "g6e.12xlarge"), ("models", [{"cpuMillicores": 9721}])],
             (
-                "models.0.cpuMillicores: got 10561; allowed: at most 10560, a GPU's share of a"
+                "models.0.cpuMillicores: got 9721; allowed: at most 9720, a GPU's share of a"
                 " g6e.12xlarge"
             ),
         ),

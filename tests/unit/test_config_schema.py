@@ -112,6 +112,14 @@ def test_the_schema_refuses(path: str, value: object) -> None:
         ({"anyOf": [{"type": "boolean"}, {"type": "null"}], "default": None}, "true or false"),
         ({"type": "array", "items": {"type": "string"}}, "a list, each text"),
         ({"$ref": "#/$defs/Slo"}, "a mapping of keys"),
+        (
+            {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
+            "a mapping of names to lists",
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            "a mapping of names to text",
+        ),
     ],
 )
 def test_words(node: dict[str, Any], words: str) -> None:

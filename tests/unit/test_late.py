@@ -15,6 +15,7 @@ NAMES = {
     "VpcId",
     "ClusterSecurityGroupId",
     "GpuSubnetId",
+    "ServingSubnetId",
     "FileSystemId",
     "FileSystemDnsName",
     "FileSystemMountName",

@@ -32,6 +32,10 @@ def test_the_limits_are_the_documented_ones() -> None:
     assert NAME_LIMITS["karpenter_queue"] == SQS_QUEUE_LIMIT
 
 
+def test_the_load_balancer_of_the_default_deployment_is_its_edge() -> None:
+    assert Names("sonic").load_balancer == "sonic-edge"
+
+
 def test_a_short_name_is_its_parts() -> None:
     assert physical_name("voice", "gpu") == "voice-gpu"
     assert physical_name("voice") == "voice"
@@ -81,7 +85,7 @@ def test_every_name_starts_with_the_deployment_and_fits(deployment: str) -> None
 
 
 def test_names_of_one_kind_differ_between_deployments_that_extend_each_other() -> None:
-    for other in ("voice-gpu", "voice-karpenter", "voice-sonic", "voice-karpenter-node"):
+    for other in ("voice-gpu", "voice-karpenter", "voice-edge", "voice-karpenter-node"):
         theirs = all_names(other)
         for what, name in all_names("voice").items():
             assert name != theirs[what]

@@ -1,0 +1,42 @@
+"""When a drain is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.stream_gate.sockets import Key
+from sidecar.stream_gate.watch import State
+
+
+@dataclass
+class Drain:
+    """One drain: `step` takes what each look found, `reason` is set when it is over."""
+
+    start: float
+    propagation: float
+    budget: float
+    reason: str = ""
+    """drained, idle or budget."""
+    seconds: float = 0.0
+    cut: int | None = 0
+    """Streams that were active when the budget ended; None: could not be read."""
+    _source: str = ""
+    _before: frozenset[Key] | None = None
+
+    def step(self, state: State) -> bool:
+        """Take one look into account; True once the drain is over."""
+        if self.reason:
+            return True
+        self.seconds = max(0.0, state.time - self.start)
+        if self.seconds >= self.propagation:
+            if state.source != self._source:
+                self._source, self._before = state.source, state.connections
+            if self._before is not None and state.connections is not None:
+                self._before &= state.connections
+                if not self._before:
+                    self.reason = "drained"
+            if not self.reason and state.quiet:
+                self.reason = "idle"
+        if not self.reason and self.seconds >= self.budget:
+            self.reason, self.cut = "budget", state.active
+        return bool(self.reason)

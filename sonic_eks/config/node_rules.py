@@ -1,0 +1,160 @@
+"""Rules of the node pools that span sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sonic_eks.config.base import Refusal
+from sonic_eks.config.instances import instance_types
+
+if TYPE_CHECKING:
+    from sonic_eks.config.model import Configuration
+
+# EC2 user guide, "Spot Instance interruption notices": two minutes before EC2 takes the instance;
+# ten seconds of them are for the notice's way to the pod.
+SPOT_STREAM_SECONDS = 110
+
+# Karpenter 1.14, "Utilizing ODCRs": it drains nodes of a Capacity Block ten minutes before EC2
+# begins to terminate them.
+CAPACITY_BLOCK_DRAIN_SECONDS = 600
+
+# Share of a serving node that API pods may request; the rest is for the kubelet's reservation,
+# the DaemonSets, NATS and the license proxy.
+SERVING_SHARE = 0.75
+
+# On small nodes that rest is more than a quarter: requests of the DaemonSets (340m, 494 MiB), NATS
+# (250m, 512 MiB) and license proxy (100m, 256 MiB), and up to 80 millicores for the kubelet.
+_BESIDE_API_MILLICORES = 800
+_BESIDE_API_MIB = 1300
+
+# Karpenter's vmMemoryOverheadPercent; awslabs/amazon-eks-ami, nodeadm: 11 MiB for each address and
+# 255 MiB are reserved, and the kubelet evicts below 100 MiB.
+_MEMORY_SHARE = 0.925
+_ADDRESS_MIB = 11
+_KUBELET_MIB = 355
+
+
+def room_for_api(c: Configuration) -> tuple[int, int]:
+    """Return what API pods may request of a serving node: millicores and MiB."""
+    node = instance_types()[c.nodes.serving.instance_type]
+    millicores = node.vcpus * 1000
+    addresses = node.enis * (node.ipv4_per_eni - 1) + 2
+    offered_mib = node.memory_mib * _MEMORY_SHARE - addresses * _ADDRESS_MIB - _KUBELET_MIB
+    return (
+        int(min(millicores * SERVING_SHARE, millicores - _BESIDE_API_MILLICORES)),
+        int(min(node.memory_mib * SERVING_SHARE, offered_mib - _BESIDE_API_MIB)),
+    )
+
+
+def api_pods_per_serving_node(c: Configuration) -> int:
+    """Return how many API pods one serving node holds beside what else runs on it."""
+    millicores, memory_mib = room_for_api(c)
+    return min(millicores // c.api.cpu_millicores, memory_mib // c.api.memory_mib)
+
+
+def serving_nodes_for_api(c: Configuration) -> int:
+    """Return the serving nodes that `api.maxReplicas` need."""
+    return -(-c.api.max_replicas // api_pods_per_serving_node(c))
+
+
+def system_nodes_are_in_every_zone(c: Configuration) -> None:
+    """`nodes.system.size` is at least the number of `network.zones`."""
+    # A node that is lost may come back in any zone with the fewest nodes (Amazon EC2 Auto Scaling
+    # user guide, "Auto Scaling benefits"). In another zone, the disk of Prometheus is out of
+    # reach, and without its metrics nothing scales.
+    zones = len(c.network.zones)
+    if c.system_nodes < zones:
+        raise Refusal(
+            c.nodes.system.size,
+            f"at least {zones}, one for each of network.zones: a node that comes back in another"
+            " zone cannot mount the disk of the one that is gone",
+            nearest=str(zones),
+            field="nodes.system.size",
+        )
+
+
+def api_fits_its_nodes(c: Configuration) -> None:
+    """`api.cpuMillicores` and `api.memoryMib` are at most 75 % of a serving node, or its rest.
+
+    `nodes.serving.maxNodes` hold `api.maxReplicas` and are at least `nodes.serving.size`.
+    """
+    pool = c.nodes.serving
+    node = instance_types()[pool.instance_type]
+    millicores, memory_mib = room_for_api(c)
+    for field, given, largest, whole in (
+        ("cpuMillicores", c.api.cpu_millicores, millicores, node.vcpus * 1000),
+        ("memoryMib", c.api.memory_mib, memory_mib, node.memory_mib),
+    ):
+        share = "three quarters" if largest == int(whole * SERVING_SHARE) else "what is left"
+        if given > largest:
+            raise Refusal(
+                given,
+                f"at most {largest}, {share} of a {node.name} (nodes.serving.instanceType)",
+                nearest=str(largest),
+                field=f"api.{field}",
+            )
+    if pool.max_nodes is None:
+        return
+    wanted = serving_nodes_for_api(c)
+    least = max(pool.size, wanted)
+    if pool.max_nodes < least:
+        why = (
+            f"nodes.serving.size ({pool.size})"
+            if least > wanted
+            else f"what api.maxReplicas ({c.api.max_replicas}) need"
+        )
+        raise Refusal(
+            pool.max_nodes,
+            f"at least {least}: {why}",
+            nearest=str(least),
+            field="nodes.serving.maxNodes",
+        )
+
+
+def spot_leaves_time(c: Configuration) -> None:
+    """With `nodes.gpu.overflow.spot`, `drain.maxStreamSeconds` is 110 at most."""
+    given = c.drain.max_stream_seconds
+    if c.nodes.gpu.overflow.spot and given > SPOT_STREAM_SECONDS:
+        raise Refusal(
+            given,
+            f"at most {SPOT_STREAM_SECONDS} while nodes.gpu.overflow.spot is true: EC2 takes a"
+            " Spot Instance back two minutes after its notice",
+            nearest=str(SPOT_STREAM_SECONDS),
+            field="drain.maxStreamSeconds",
+        )
+
+
+def capacity_blocks_leave_time(c: Configuration) -> None:
+    """With `nodes.gpu.overflow.capacityBlockIds`, workers drain within 600 seconds.
+
+    That is `drain.propagationSeconds`, `maxStreamSeconds` and `marginSeconds` together.
+    """
+    if not c.nodes.gpu.overflow.capacity_block_ids:
+        return
+    rest = c.drain.propagation_seconds + c.drain.margin_seconds
+    longest = CAPACITY_BLOCK_DRAIN_SECONDS - rest
+    if longest < 0:
+        raise Refusal(
+            c.drain.margin_seconds,
+            "a value that, with propagationSeconds, is 600 at most while"
+            " nodes.gpu.overflow.capacityBlockIds is set",
+            field="drain.marginSeconds",
+        )
+    if c.drain.max_stream_seconds > longest:
+        raise Refusal(
+            c.drain.max_stream_seconds,
+            f"at most {longest} while nodes.gpu.overflow.capacityBlockIds is set: nodes of a"
+            f" block have {CAPACITY_BLOCK_DRAIN_SECONDS} seconds to drain before it ends, of"
+            f" which propagationSeconds and marginSeconds take {rest}",
+            nearest=str(longest),
+            field="drain.maxStreamSeconds",
+        )
+
+
+# The docstrings are the words of the generated reference.
+NODE_RULES = (
+    system_nodes_are_in_every_zone,
+    api_fits_its_nodes,
+    spot_leaves_time,
+    capacity_blocks_leave_time,
+)

@@ -1,0 +1,1 @@
+"""Life cycle of what a deployment is made of: order of creation and deletion, updates, limits."""

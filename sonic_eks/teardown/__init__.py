@@ -1,0 +1,1 @@
+"""Removing a deployment's workload and nodes before its stacks are destroyed."""

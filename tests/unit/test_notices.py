@@ -1,0 +1,30 @@
+"""What a reader of a synthesized deployment is told about its network."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonic_eks.deployment import load_deployment
+from sonic_eks.notices import Notice, warnings
+from tests.synth import ROOT
+
+
+def notices(name: str) -> list[Notice]:
+    return warnings(load_deployment(ROOT / "config" / f"{name}.yaml"))
+
+
+def test_an_existing_vpc_names_the_route_table_that_nothing_checks() -> None:
+    (notice,) = [n for n in notices("existing-vpc") if n.field == "network.existing"]
+    # The GPU subnet's, which must not lead to the internet.
+    assert "rtb-0a1b2c3d4e5f60004" in notice.text
+
+
+@pytest.mark.parametrize("name", ["default", "isolated", "production"])
+def test_a_vpc_that_is_made_needs_no_look(name: str) -> None:
+    assert "network.existing" not in {notice.field for notice in notices(name)}
+
+
+def test_production_leaves_only_what_cannot_be_settled_here() -> None:
+    fields = {notice.field for notice in notices("production")}
+    # Capacity is for a measurement to settle, digests for `sonic-eks mirror lock`.
+    assert fields <= {"scaling.generationsPerGpu", "registry"}
