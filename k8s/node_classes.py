@@ -9,7 +9,7 @@ from sonic_eks.config import Configuration
 from sonic_eks.config.instances import InstanceType
 from sonic_eks.constructs.node_config import mime_user_data, root_volume_mib_per_second
 from sonic_eks.late import Late
-from sonic_eks.names import Names
+from sonic_eks.names import karpenter_instance_profile
 
 
 def node_class_spec(
@@ -48,7 +48,9 @@ def node_class_spec(
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": config.cluster.ami_alias}],
         # A role would make Karpenter call IAM, which has no endpoint in a VPC.
-        "instanceProfile": Names(config.deployment.name).karpenter_instance_profile,
+        "instanceProfile": karpenter_instance_profile(
+            config.deployment.name, config.deployment.region
+        ),
         "subnetSelectorTerms": [{"id": subnet.marker}],
         "securityGroupSelectorTerms": [{"id": Late.CLUSTER_SECURITY_GROUP.marker}],
         "associatePublicIPAddress": False,

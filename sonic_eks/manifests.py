@@ -48,15 +48,23 @@ def write_manifests(charts: Iterable[Chart], folder: Path) -> list[Path]:
     -------
     list of Path
         The files written.
+
+    Raises
+    ------
+    SonicEksError
+        When the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for index, chart in enumerate(charts):
-        path = folder / f"{index:02d}-{chart.name}.yaml"
-        path.write_text(to_yaml(chart.manifests), encoding="utf-8")
-        written.append(path)
-    for stale in set(folder.glob("[0-9][0-9]-*.yaml")) - set(written):
-        stale.unlink()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for index, chart in enumerate(charts):
+            path = folder / f"{index:02d}-{chart.name}.yaml"
+            path.write_text(to_yaml(chart.manifests), encoding="utf-8")
+            written.append(path)
+        for stale in set(folder.glob("[0-9][0-9]-*.yaml")) - set(written):
+            stale.unlink()
+    except OSError as error:
+        raise SonicEksError(f"{folder}: cannot be written: {error.strerror or error}") from None
     return written
 
 

@@ -68,8 +68,14 @@ class Names:
     def __init__(self, deployment: str) -> None:
         self.stacks = {stack: f"{deployment}-{stack}" for stack in STACKS}
         self.cluster = physical_name(deployment, limit=100)
-        self.karpenter_instance_profile = physical_name(
-            deployment, "karpenter-node", limit=INSTANCE_PROFILE_LIMIT
-        )
         self.karpenter_queue = physical_name(deployment, "karpenter", limit=SQS_QUEUE_LIMIT)
         self.load_balancer = physical_name(deployment, "edge", limit=LOAD_BALANCER_LIMIT)
+
+
+def karpenter_instance_profile(deployment: str, region: str) -> str:
+    """Return the name of the instance profile of Karpenter's nodes.
+
+    It holds the region: IAM's names are those of an account in all its regions, and the same
+    deployment may stand in two.
+    """
+    return physical_name(deployment, "karpenter-node", region, limit=INSTANCE_PROFILE_LIMIT)

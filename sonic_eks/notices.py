@@ -9,7 +9,7 @@ from sonic_eks.deployment import Deployment
 
 # Families that Karpenter's compiled-in price list (v1.14.1, us-east-1) lacks; in a VPC it asks
 # no price service, and launches nothing whose price it does not know.
-_WITHOUT_PRICE = ("g7", "p5e", "p6-b200")
+_WITHOUT_PRICE = ("g7", "p5e", "p6-b300")
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
             )
         )
     found += _of_gpu_nodes(config)
+    found += _of_the_mirror(config)
     unlocked = sum(1 for artifact in deployment.catalogue.artifacts if artifact.digest is None)
     if unlocked:
         found.append(
@@ -112,6 +113,18 @@ def _of_gpu_nodes(config: Configuration) -> list[Notice]:
             Notice("nodes.gpu.overflow.capacityBlockIds", "these nodes end when the block does")
         )
     return found
+
+
+def _of_the_mirror(config: Configuration) -> list[Notice]:
+    if config.registry.vendor_registry is not None or not config.registry.mirror_on_deploy:
+        return []
+    return [
+        Notice(
+            "registry.vendorRegistry",
+            "a deployment stops at the mirror: nothing says where the Sonic images are; push them"
+            " into their repositories by hand, or set this",
+        )
+    ]
 
 
 def unset_vendor_names(config: Configuration) -> list[Notice]:

@@ -120,5 +120,6 @@ UPSTREAMS: tuple[Upstream, ...] = (
         "nvidia-device-plugin",
     ),
     Upstream("prometheus", Kind.IMAGE, "quay.io/prometheus/prometheus", "v3.13.1", "prometheus"),
-    Upstream("nats", Kind.IMAGE, "docker.io/library/nats", "2.12.8-alpine", "sonic"),
+    # Docker Hub's image, without its limit on anonymous pulls from a shared address.
+    Upstream("nats", Kind.IMAGE, "public.ecr.aws/docker/library/nats", "2.12.8-alpine", "sonic"),
 )

@@ -21,7 +21,7 @@ from sonic_eks.constructs.node_pools import GENERATION_LABEL, ManagedNodePool, n
 from sonic_eks.k8s.labels import POOL_LABEL
 from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
 from sonic_eks.late import Late
-from sonic_eks.names import Names
+from sonic_eks.names import Names, karpenter_instance_profile
 from sonic_eks.stacks.base import DeploymentStack
 from sonic_eks.upstream import Kind
 
@@ -120,7 +120,9 @@ class ClusterStack(DeploymentStack):
             cluster=self.cluster,
             cluster_name=names.cluster,
             queue_name=names.karpenter_queue,
-            instance_profile_name=names.karpenter_instance_profile,
+            instance_profile_name=karpenter_instance_profile(
+                config.deployment.name, config.deployment.region
+            ),
         )
         lbc_role = LoadBalancerControllerRole(
             self, "LoadBalancerController", cluster=self.cluster, deployment=config.deployment.name

@@ -11,7 +11,6 @@ import typer
 
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument
 from sonic_eks.deployment import load_deployment
-from sonic_eks.errors import SonicEksError
 from sonic_eks.manifests import read_outputs, resolved, to_yaml, write_manifests
 
 
@@ -40,8 +39,5 @@ def render(
         for chart in charts:
             print(to_yaml(chart.manifests), end="")
         return
-    try:
-        for path in write_manifests(charts, out):
-            print(path)
-    except OSError as error:
-        raise SonicEksError(f"{out}: cannot be written: {error.strerror or error}") from None
+    for path in write_manifests(charts, out):
+        print(path)

@@ -242,7 +242,7 @@ class Registry(Section):
     platforms: Annotated[tuple[Platform, ...], Field(max_length=10)] = ()
     """Platforms to copy of each image, such as linux/amd64; empty: all, exactly as upstream."""
     credential_secret_arns: dict[RegistryHost, Str] = Field(default={})
-    """Secrets Manager secrets with upstream credentials, by registry host, such as docker.io."""
+    """Secrets Manager secrets with upstream credentials, by registry host, such as ghcr.io."""
     mirror_on_deploy: Bool = True
     """Whether a deployment fills the registry; if not, `sonic-eks mirror run` must, before it."""
 

@@ -131,6 +131,12 @@ def _entry(path: Path, key: str, row: Any) -> LockEntry:
     try:
         values = {name: row[alias] for name, alias in _FIELDS.items()}
         entry = LockEntry(**{**values, "platforms": tuple(values["platforms"])})
+        size = entry.size_bytes
+        texts = (entry.source, entry.tag, *entry.platforms)
+        if not isinstance(values["platforms"], list) or type(size) is not int or size < 0:
+            raise TypeError
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
     except (KeyError, TypeError):
         raise SonicEksError(
             f"{path}: {shown(key)} needs {', '.join(_FIELDS.values())}; delete the file and run"
@@ -147,7 +153,9 @@ def _locked(artifact: Artifact, lock: Lock) -> Artifact:
     if entry is None:
         if artifact.source is None:
             return artifact
-        raise SonicEksError(f"the lock has no {artifact.key}; run sonic-eks mirror lock")
+        raise SonicEksError(
+            f"the lock beside the configuration has no {artifact.key}; run sonic-eks mirror lock"
+        )
     given = (artifact.source, artifact.tag, artifact.platforms)
     then = (entry.source, entry.tag, entry.platforms)
     if artifact.source is not None and given != then:

@@ -70,6 +70,8 @@ GPU_TYPES_REFUSED = {
     "t3.large": None,
 }
 CPU_TYPES = ("m7i.xlarge", "m5.large", "c6a.16xlarge", "c7i.2xlarge", "r6i.large", "m8i.large")
+# Those of four vCPUs and more, which one node of all controllers needs.
+SYSTEM_TYPES = ("m7i.xlarge", "c6a.16xlarge", "c7i.2xlarge")
 CPU_TYPES_REFUSED = ("g6.xlarge", "g6f.large", "m7g.xlarge", "t3.large", "m7i.nano", "mac1.metal")
 
 # Karpenter 1.x reference, "Instance Types" (made from DescribeInstanceTypes):

@@ -112,7 +112,7 @@ def test_nodes_are_closed_to_the_outside(name: str) -> None:
 
 @pytest.mark.parametrize("name", POOLS)
 def test_nodes_take_a_given_instance_profile_and_no_role(name: str) -> None:
-    assert node_class(name)["instanceProfile"] == "sonic-karpenter-node"
+    assert node_class(name)["instanceProfile"] == "sonic-karpenter-node-us-east-1"
     assert "role" not in node_class(name)
     long_name = node_class(name, "long-name-govcloud")["instanceProfile"]
     assert len(long_name) <= 128

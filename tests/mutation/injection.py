@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
+import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
 from sonic_eks.k8s import render
@@ -33,26 +34,30 @@ class Injection:
     Parameters
     ----------
     templates : dict
-        Templates of the deployment that is mutated, by stack. The edit is made wherever its
-        place looks as it does there, so in other configurations as well, as a fault in the code
-        would be.
-    charts : set of str
-        Texts of the configurations whose manifests are mutated.
+        Templates of the deployment that is mutated, by stack.
+    configurations : set of str
+        Texts of that deployment's configuration. Others are left as they are.
     """
 
-    def __init__(self, templates: dict[str, Any], charts: set[str]) -> None:
+    def __init__(self, templates: dict[str, Any], configurations: set[str]) -> None:
         self.mutant: Mutant | None = None
         self.reads: set[str] = set()
         self._default = templates
-        self._default_charts = charts
+        self._configurations = configurations
+        # Stacks that are mutated, by identity, and the folders that their apps write to.
+        self._meant: dict[int, cdk.Stack] = {}
+        self._folders: set[str] = set()
         self._of_stack: dict[int, tuple[Any, Template]] = {}
-        self._texts: dict[int, tuple[str, str]] = {}
+        # Of each template: its stack (None: it is not mutated) and its text.
+        self._texts: dict[int, tuple[str | None, str]] = {}
+        self._edited_texts: dict[str, str] = {}
         self._edited: dict[int, Template] = {}
 
     def show(self, mutant: Mutant | None) -> None:
         """Serve this mutant from now on, and forget what tests kept of the last one."""
         self.mutant = mutant
         self._edited.clear()
+        self._edited_texts.clear()
         for name, module in list(sys.modules.items()):
             if name.startswith("tests.") and not name.startswith("tests.mutation"):
                 for value in list(vars(module).values()):
@@ -75,7 +80,7 @@ class Injection:
 
         def read_text(path: pathlib.Path, *args: Any, **options: Any) -> str:
             text = original(path, *args, **options)
-            if path.name.endswith(".template.json"):
+            if path.name.endswith(".template.json") and str(path.parent) in injection._folders:
                 stack = path.name.removesuffix(".template.json").rpartition("-")[2]
                 return injection._text(stack, text)
             return text
@@ -93,7 +98,8 @@ class Injection:
                     made = from_stack(stack, *args, **options)
                     text = json.dumps(to_json(made))
                 injection._of_stack[id(stack)] = (stack, made)
-                injection._texts[id(made)] = (stack.stack_name.rpartition("-")[2], text)
+                name = stack.stack_name.rpartition("-")[2]
+                injection._texts[id(made)] = (name if id(stack) in injection._meant else None, text)
                 return made
             return kept[1]
 
@@ -110,7 +116,7 @@ class Injection:
             if entry is None:
                 return method(template, *args, **options)
             stack, original = entry
-            text = self._text(stack, original)
+            text = original if stack is None else self._text(stack, original)
             if name == "to_json":
                 return json.loads(text)
             if name == "find_resources" and len(args) == 1 and not options:
@@ -130,19 +136,25 @@ class Injection:
         mutant = self.mutant
         if mutant is None or mutant.manifest or mutant.where != stack:
             return original
-        template = json.loads(original)
-        if not is_meant(mutant, template, self._default[stack]):
-            return original
-        return json.dumps(mutated_template(template, mutant))
+        if original not in self._edited_texts:
+            template = json.loads(original)
+            # Some tests have stacks of their own, with a part of what stands in the default's.
+            meant = is_meant(mutant, template, self._default[stack])
+            self._edited_texts[original] = (
+                json.dumps(mutated_template(template, mutant)) if meant else original
+            )
+        return self._edited_texts[original]
 
     def _charts(self, function: Callable[..., Any]) -> Callable[..., Any]:
         kept: dict[str, Any] = {}
 
         def charts(config: Any, catalogue: Any) -> Any:
-            key = f"{config.model_dump_json()} {[vars(a) for a in catalogue.artifacts]}"
+            artifacts = [vars(artifact) for artifact in catalogue.artifacts]
+            # Tests replace the instance type behind the configuration's back.
+            key = f"{config.model_dump_json()} {config.gpu_type} {artifacts}"
             if key not in kept:
                 kept[key] = function(config, catalogue)
-            if config.model_dump_json() not in self._default_charts:
+            if config.model_dump_json() not in self._configurations:
                 return kept[key]
             self.reads.add(CHARTS)
             mutant = self.mutant
@@ -166,9 +178,18 @@ class Injection:
             if key not in kept:
                 with self._unchanged():
                     kept[key] = function(config)
+                if key in self._configurations:
+                    self._mean(kept[key])
             return kept[key]
 
         return app
+
+    def _mean(self, app: Any) -> None:
+        for stack in vars(app).values():
+            if isinstance(stack, cdk.Stack):
+                self._meant[id(stack)] = stack
+                root: Any = stack.node.root
+                self._folders.add(root.outdir)
 
     @contextmanager
     def _unchanged(self) -> Any:

@@ -24,7 +24,7 @@ PINS = {"kube-proxy": "v1.35.3-eksbuild.13", "coredns": "v1.13.2-eksbuild.4"}
 REPLACED: Changes = (("nodes.upgrade", "replaceGroup"), ("drain.maxStreamSeconds", 3600))
 # What makes EKS replace the nodes of a group that it may update.
 NEWER: Changes = (
-    ("nodes.system.instanceType", "m6i.large"),
+    ("nodes.system.instanceType", "m6i.xlarge"),
     ("nodes.serving.rootVolumeGib", 100),
     ("nodes.gpu.instanceType", "g6.2xlarge"),
     ("tags", {"team": "voice"}),

@@ -172,6 +172,14 @@ def test_render_writes_a_file_for_each_chart_and_removes_stale_ones(
     assert not stale.exists()
 
 
+def test_a_folder_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "k8s").touch()
+    status, out, err = run("render", DEFAULT, "--out", str(tmp_path / "k8s"))
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "k8s: cannot be written: File exists" in line
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -16,7 +16,7 @@ from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.errors import ConfigurationError, one_line, shown
 from sonic_eks.k8s.render import render_charts
 from tests.configuration import VALID, load, load_text, with_values
-from tests.expected.config_values import CPU_TYPES, GPU_TYPES, REGIONS
+from tests.expected.config_values import GPU_TYPES, REGIONS, SYSTEM_TYPES
 
 # The same examples in every run: a failure in a pipeline is one on every desk.
 FIXED = settings(
@@ -188,7 +188,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             "egress": "none" if air_gapped else "system",
         },
         "nodes": {
-            "system": {"instanceType": draw(st.sampled_from(CPU_TYPES))},
+            "system": {"instanceType": draw(st.sampled_from(SYSTEM_TYPES))},
             "serving": {"size": draw(st.integers(3, 100))},
             "gpu": {
                 "instanceType": draw(st.sampled_from(GPU_TYPES)),

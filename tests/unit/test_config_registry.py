@@ -20,8 +20,8 @@ SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:docker-hub-AbCdEf
             "registry.credentialSecretArns: got 'docker.oi'; allowed: hosts of upstream ",
         ),
         (
-            {"docker.io": ROLE},
-            f"registry.credentialSecretArns.docker.io: got '{ROLE}'; allowed: the ARN of a",
+            {"quay.io": ROLE},
+            f"registry.credentialSecretArns.quay.io: got '{ROLE}'; allowed: the ARN of a",
         ),
     ],
 )
@@ -31,7 +31,7 @@ def test_credentials_refused(tmp_path: Path, secrets: dict[str, str], fault: str
 
 
 def test_credentials_accepted(tmp_path: Path) -> None:
-    secrets = {"docker.io": SECRET, "registry.example.com": SECRET}
+    secrets = {"quay.io": SECRET, "registry.example.com": SECRET}
     vendor = ("registry.vendorRegistry", "registry.example.com/sonic")
     config = load(with_values(vendor, ("registry.credentialSecretArns", secrets)), tmp_path)
     assert config.registry.credential_secret_arns == secrets

@@ -312,7 +312,10 @@ def test_service_range(tmp_path: Path, value: str, accepted: bool) -> None:
             "edge.clientCidrs.0: got '10.0.0.1/8'; allowed: an IPv4 range in CIDR form",
         ),
         (["::/0"], "edge.clientCidrs.0: got '::/0'; allowed: an IPv4 range in CIDR form"),
-        ("10.0.0.0/8", "edge.clientCidrs: got '10.0.0.0/8'; allowed: a list of 0 to 50 entries, each text"),
+        (
+            "10.0.0.0/8",
+            "edge.clientCidrs: got '10.0.0.0/8'; allowed: a list of 0 to 50 entries, each text",
+        ),
     ],
 )
 def test_client_ranges_refused(tmp_path: Path, value: object, fault: str) -> None:

@@ -106,7 +106,7 @@ def test_credentials_and_platforms_reach_the_artifacts(default_config: Configura
     arn = "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf"
     values = default_config.model_dump(by_alias=True)
     values["registry"] |= {
-        "credentialSecretArns": {"docker.io": arn},
+        "credentialSecretArns": {"ghcr.io": arn},
         "platforms": ["linux/amd64"],
     }
     artifacts = Catalogue(Configuration.model_validate(values)).artifacts
@@ -114,8 +114,8 @@ def test_credentials_and_platforms_reach_the_artifacts(default_config: Configura
     images = [a for a in artifacts if a.kind is Kind.IMAGE]
     assert (
         {a.name for a in artifacts if a.secret_arn == arn}
-        == {a.name for a in images if (a.source or "").startswith("docker.io/")}
-        >= {"nats"}
+        == {a.name for a in images if (a.source or "").startswith("ghcr.io/")}
+        >= {"keda-operator"}
     )
     assert {a.platforms for a in images} == {("linux/amd64",)}
     assert {a.platforms for a in artifacts if a.kind is Kind.CHART} == {()}

@@ -13,6 +13,7 @@ from sonic_eks.names import (
     LOAD_BALANCER_LIMIT,
     SQS_QUEUE_LIMIT,
     Names,
+    karpenter_instance_profile,
     physical_name,
 )
 from tests.expected.config_values import NAME_LIMITS, STACK_NAME_LIMIT
@@ -23,6 +24,7 @@ parts = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=120
 def all_names(deployment: str) -> dict[str, str]:
     """Every physical name by what it names; stacks by their own names."""
     values = dict(vars(Names(deployment)))
+    values["karpenter_instance_profile"] = karpenter_instance_profile(deployment, "us-east-1")
     return {**values.pop("stacks"), **values}
 
 
@@ -34,6 +36,17 @@ def test_the_limits_are_the_documented_ones() -> None:
 
 def test_the_load_balancer_of_the_default_deployment_is_its_edge() -> None:
     assert Names("sonic").load_balancer == "sonic-edge"
+
+
+@pytest.mark.parametrize("deployment", ["voice", "v" * 100])
+def test_the_instance_profile_of_one_deployment_in_two_regions_is_not_the_same(
+    deployment: str,
+) -> None:
+    # IAM user guide, "IAM and AWS STS quotas": names are unique in an account, not in a region.
+    names = {
+        karpenter_instance_profile(deployment, region) for region in ("us-east-1", "us-west-2")
+    }
+    assert len(names) == 2
 
 
 def test_a_short_name_is_its_parts() -> None:
@@ -85,7 +98,7 @@ def test_every_name_starts_with_the_deployment_and_fits(deployment: str) -> None
 
 
 def test_names_of_one_kind_differ_between_deployments_that_extend_each_other() -> None:
-    for other in ("voice-gpu", "voice-karpenter", "voice-edge", "voice-karpenter-node"):
+    for other in ("voice-gpu", "voice-karpenter", "voice-edge", "voice-karpenter-node-us-east-1"):
         theirs = all_names(other)
         for what, name in all_names("voice").items():
             assert name != theirs[what]
