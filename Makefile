@@ -14,11 +14,13 @@ BENCH_REPEATS ?= 5
 # Explicit folders, not names looked up on the PATH: some versions of make search their own PATH.
 BIN := .venv/bin
 CDK = node_modules/.bin/cdk
-CDK_CONTEXT = -c "config=$(CONFIG)" -o "$(OUT)"
+CDK_CONTEXT = -c "config=$$CONFIG" -o "$$OUT"
 PYTHON_STAMP := .venv/.python-stamp
 NPM_STAMP := node_modules/.npm-stamp
 
 export PYTHON
+# Recipes read these from the environment, so that no character in them is the shell's.
+export CONFIG OUT
 # Child processes (the CDK app, jsii's node) find the tools of this tree first.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # The set-up picks a Node.js that is known to work, so jsii's banners about it help nobody.
@@ -36,19 +38,19 @@ help: ## list the targets
 setup: $(PYTHON_STAMP) $(NPM_STAMP) | node ## install the pinned tools into .venv and node_modules
 
 synth: setup ## templates and manifests of CONFIG into OUT; needs no AWS account
-	@$(BIN)/sonic-eks config check "$(CONFIG)"
+	@$(BIN)/sonic-eks config check "$$CONFIG"
 	@$(CDK) synth $(CDK_CONTEXT) --quiet $(CDK_ARGS)
-	@$(BIN)/sonic-eks summary "$(CONFIG)" --out "$(OUT)"
+	@$(BIN)/sonic-eks summary "$$CONFIG" --out "$$OUT"
 
 deploy: setup ## create or update every stack of CONFIG
-	@$(BIN)/sonic-eks config check "$(CONFIG)"
+	@$(BIN)/sonic-eks config check "$$CONFIG"
 	@$(CDK) deploy $(or $(STACKS),--all) --force $(CDK_CONTEXT) \
-		--outputs-file "$(OUT)/$(if $(STACKS),outputs-of-some,outputs).json" $(CDK_ARGS)
+		--outputs-file "$$OUT/$(if $(STACKS),outputs-of-some,outputs).json" $(CDK_ARGS)
 
 destroy: setup ## remove workload, nodes and every stack of CONFIG (YES=1: without asking)
-	@$(BIN)/sonic-eks teardown "$(CONFIG)" $(if $(YES),--yes)
+	@$(BIN)/sonic-eks teardown "$$CONFIG" $(if $(YES),--yes)
 	@$(CDK) destroy --all $(CDK_CONTEXT) $(if $(YES),--force) $(CDK_ARGS)
-	@$(BIN)/sonic-eks teardown "$(CONFIG)" $(if $(YES),--yes)
+	@$(BIN)/sonic-eks teardown "$$CONFIG" $(if $(YES),--yes)
 
 test: setup ## every test
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -69,7 +71,7 @@ format: setup ## rewrite the sources in the house style
 	@$(BIN)/ruff format --quiet .
 
 bench: setup ## measure: a synth against an empty app's, the mirror against skopeo
-	@$(BIN)/python benchmarks/synth.py --config "$(CONFIG)" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/synth.py --config "$$CONFIG" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/mirror.py --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
 
 docs: setup ## rewrite the generated references under docs/

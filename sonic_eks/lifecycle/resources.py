@@ -94,7 +94,7 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
         on_destroy="emptied first: it holds copies",
     ),
     # Mirror
-    _T("AWS::CodeBuild::Project", on_destroy="its finished builds go with it"),
+    _T("AWS::CodeBuild::Project", on_destroy="its builds' records stay"),
     _T("AWS::StepFunctions::StateMachine"),
     _T(
         "Custom::RegistryMirror",

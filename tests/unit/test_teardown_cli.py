@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -174,9 +175,36 @@ def test_make_destroy_tears_down_before_and_after() -> None:
         return [line for line in shown.stdout.splitlines() if any(w in line for w in words)]
 
     first, second, third = lines()
-    assert first == third == '.venv/bin/sonic-eks teardown "config/x.yaml" '
+    assert first == third == '.venv/bin/sonic-eks teardown "$CONFIG" '
     assert "cdk destroy --all -c" in second
     assert "--force" not in second
     first, second, third = lines("YES=1")
-    assert first == third == '.venv/bin/sonic-eks teardown "config/x.yaml" --yes'
+    assert first == third == '.venv/bin/sonic-eks teardown "$CONFIG" --yes'
     assert "--force" in second
+
+
+@pytest.mark.parametrize("value", ["`touch RAN`", "$$(touch RAN)", 'x" ; touch RAN; "', "a b.yaml"])
+def test_what_is_in_a_variable_is_never_run(value: str, tmp_path: Path) -> None:
+    # The recipe alone, with a command in place of each tool: it shows what it was given.
+    echo = tmp_path / "echo"
+    echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    echo.chmod(0o755)
+    recipe = subprocess.run(
+        ["make", "-n", "destroy", f"CONFIG={value}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    (line, *_) = [line for line in recipe if "sonic-eks teardown" in line]
+    given = value.replace("$$", "$")
+    shown = subprocess.run(
+        ["sh", "-c", line.replace(".venv/bin/sonic-eks", str(echo))],
+        cwd=tmp_path,
+        env={**os.environ, "CONFIG": given},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.splitlines() == ["teardown", given]
+    assert not (tmp_path / "RAN").exists()
