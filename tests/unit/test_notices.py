@@ -26,5 +26,6 @@ def test_a_vpc_that_is_made_needs_no_look(name: str) -> None:
 
 def test_production_leaves_only_what_cannot_be_settled_here() -> None:
     fields = {notice.field for notice in notices("production")}
-    # Capacity is for a measurement to settle, digests for `sonic-eks mirror lock`.
-    assert fields <= {"scaling.generationsPerGpu", "registry"}
+    # Capacity is for a measurement to settle, digests for `sonic-eks mirror lock`, and where its
+    # images are for the vendor.
+    assert fields <= {"scaling.generationsPerGpu", "registry", "registry.vendorRegistry"}
