@@ -4,7 +4,8 @@ Run by ``cdk synth -c config=config/default.yaml -o DIR``; templates land in ``D
 Kubernetes manifests in ``DIR/k8s``.
 """
 
-from sonic_eks.timings import Timings  # starts the clock, so before the libraries
+import sonic_eks.short_lived  # noqa: F401 (for what its import does, before the libraries)
+from sonic_eks.timings import Timings
 
 # isort: split
 import sys
