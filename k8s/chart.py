@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from typing import Any
 
 import cdk8s
+import jsii
 from cdk8s_plus_35 import k8s
 from constructs import Construct
 
@@ -14,7 +16,7 @@ from sonic_eks.config import Configuration
 from sonic_eks.k8s.labels import Labels
 
 
-class DeploymentChart(cdk8s.Chart):
+class DeploymentChart(cdk8s.Chart, metaclass=jsii.JSIIAbstractClass):
     """A chart of one deployment; names are given, never derived from construct paths.
 
     Parameters
@@ -35,9 +37,9 @@ class DeploymentChart(cdk8s.Chart):
         self.catalogue = catalogue
         self.build()
 
+    @abc.abstractmethod
     def build(self) -> None:
         """Add the chart's objects."""
-        raise NotImplementedError
 
 
 def metadata(

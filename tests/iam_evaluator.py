@@ -14,6 +14,10 @@ from enum import StrEnum
 from typing import Any
 
 
+class EvaluatorGapError(Exception):
+    """Part of a policy that this evaluator does not know; a guess would be no proof."""
+
+
 class Decision(StrEnum):
     """The answer to a request."""
 
@@ -47,7 +51,7 @@ def evaluate(policies: Iterable[Mapping[str, Any]], request: Request) -> Decisio
 def _applies(statement: Mapping[str, Any], request: Request) -> bool:
     unknown = set(statement) - {"Sid", "Effect", "Action", "Resource", "Condition"}
     if unknown:
-        raise NotImplementedError(f"statement elements {sorted(unknown)}")
+        raise EvaluatorGapError(f"statement elements {sorted(unknown)}")
     return (
         any(_like(a.lower(), request.action.lower()) for a in _listed(statement["Action"]))
         and any(_like(r, request.resource) for r in _listed(statement["Resource"]))
@@ -74,11 +78,11 @@ def _holds(
     if quantifier == "ForAnyValue":
         return any(_matches(base, value, expected) for value in values)
     if quantifier:
-        raise NotImplementedError(operator)
+        raise EvaluatorGapError(operator)
     if actual is None:
         return plain.endswith("IfExists") or base.startswith(("StringNot", "ArnNot"))
     if len(values) != 1:
-        raise NotImplementedError(f"{operator} on the multivalued key {key}")
+        raise EvaluatorGapError(f"{operator} on the multivalued key {key}")
     return _matches(base, values[0], expected)
 
 
@@ -91,12 +95,12 @@ def _matches(operator: str, value: str, expected: list[str]) -> bool:
         return any(_like(pattern, value) for pattern in expected)
     if operator in ("StringNotLike", "ArnNotLike", "ArnNotEquals"):
         return not any(_like(pattern, value) for pattern in expected)
-    raise NotImplementedError(operator)
+    raise EvaluatorGapError(operator)
 
 
 def _like(pattern: str, text: str) -> bool:
     if "${" in pattern:
-        raise NotImplementedError(f"policy variable in {pattern}")
+        raise EvaluatorGapError(f"policy variable in {pattern}")
     parts = ({"*": ".*", "?": "."}.get(character) or re.escape(character) for character in pattern)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 

@@ -8,6 +8,10 @@ from typing import Any
 Labels = Mapping[str, str]
 
 
+class SchedulerGapError(Exception):
+    """Part of a pod that this scheduler does not know; a guess would be no proof."""
+
+
 def matches(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
     """Return whether a label selector selects labels; none selects nothing, `{}` everything."""
     if selector is None:
@@ -22,7 +26,7 @@ def matches_term(term: Mapping[str, Any], labels: Labels) -> bool:
     """Return whether a node selector term selects a node by its labels; an empty one does not."""
     expressions = term.get("matchExpressions") or []
     if term.get("matchFields"):
-        raise NotImplementedError("matchFields")
+        raise SchedulerGapError("matchFields")
     return bool(expressions) and all(_holds(expression, labels) for expression in expressions)
 
 
@@ -43,7 +47,7 @@ def _holds(expression: Mapping[str, Any], labels: Labels) -> bool:
             return False
         have, bound = int(labels[key]), int(values[0])
         return have > bound if operator == "Gt" else have < bound
-    raise NotImplementedError(operator)
+    raise SchedulerGapError(operator)
 
 
 def tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, Any]]) -> bool:

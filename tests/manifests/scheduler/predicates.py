@@ -9,7 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tests.manifests.scheduler.matching import matches, matches_term, tolerated
+from tests.manifests.scheduler.matching import (
+    SchedulerGapError,
+    matches,
+    matches_term,
+    tolerated,
+)
 from tests.manifests.scheduler.nodes import Node, Taint
 from tests.manifests.scheduler.pods import Pod
 
@@ -76,7 +81,7 @@ def _terms(pod: Pod, kind: str) -> Iterable[Rule]:
 
 def _selected(term: Rule, owner: Pod, other: Pod) -> bool:
     if term.get("namespaceSelector") is not None:
-        raise NotImplementedError("namespaceSelector")
+        raise SchedulerGapError("namespaceSelector")
     namespaces = term.get("namespaces") or [owner.namespace]
     return other.namespace in namespaces and matches(term.get("labelSelector"), other.labels)
 
