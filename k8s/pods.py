@@ -19,10 +19,12 @@ def pod_template(
     container: k8s.Container,
     placement: Placement,
     grace_seconds: int,
+    init_containers: Sequence[k8s.Container] = (),
     volumes: Sequence[k8s.Volume] = (),
     user: int | None = None,
     fs_group: int | None = None,
     service_account: str | None = None,
+    priority_class: str | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> k8s.PodTemplateSpec:
     """Return a pod template with secure defaults.
@@ -37,6 +39,8 @@ def pod_template(
         Where the pods run.
     grace_seconds : int
         terminationGracePeriodSeconds, in which preStop hooks count.
+    init_containers : sequence of Container
+        What starts before the main container; with `restartPolicy: Always` it stays as a sidecar.
     volumes : sequence of Volume
         Volumes of the pod.
     user : int or None
@@ -45,6 +49,8 @@ def pod_template(
         Group that owns the pod's own volumes.
     service_account : str or None
         Service account whose token the pod gets; None gives it none.
+    priority_class : str or None
+        PriorityClass of the pods; None for the usual priority.
     annotations : mapping or None
         Annotations of the pods.
     """
@@ -53,6 +59,7 @@ def pod_template(
             labels=labels.all, annotations=dict(annotations) if annotations else None
         ),
         spec=k8s.PodSpec(
+            init_containers=list(init_containers) or None,
             containers=[container],
             volumes=list(volumes) or None,
             node_selector=placement.node_selector,
@@ -60,6 +67,7 @@ def pod_template(
             affinity=placement.affinity,
             topology_spread_constraints=placement.spread or None,
             termination_grace_period_seconds=grace_seconds,
+            priority_class_name=priority_class,
             service_account_name=service_account,
             automount_service_account_token=service_account is not None,
             # A Service named nats would set NATS_PORT and more in every pod's environment, where
@@ -81,9 +89,20 @@ def _pod_security(user: int | None, fs_group: int | None) -> k8s.PodSecurityCont
     )
 
 
-def container_security(*, read_only_root: bool) -> k8s.SecurityContext:
-    """Return a container's security context: no capability, no way to gain one."""
+def container_security(*, read_only_root: bool, user: int | None = None) -> k8s.SecurityContext:
+    """Return a container's security context: no capability, no way to gain one.
+
+    Parameters
+    ----------
+    read_only_root : bool
+        Whether the container cannot write to its own file system.
+    user : int or None
+        User and group id, where the pod's own is another; None leaves the pod's.
+    """
     return k8s.SecurityContext(
+        run_as_non_root=True if user is not None else None,
+        run_as_user=user,
+        run_as_group=user,
         allow_privilege_escalation=False,
         capabilities=k8s.Capabilities(drop=["ALL"]),
         privileged=False,
@@ -143,13 +162,19 @@ def disruption_budget(
     )
 
 
-def rollout_without_gap() -> k8s.DeploymentStrategy:
-    """Return the strategy of what carries streams: a new pod is there before an old one goes."""
+def one_by_one(*, surge: bool = True) -> k8s.DeploymentStrategy:
+    """Return the strategy of what carries streams: pods are replaced one at a time.
+
+    Parameters
+    ----------
+    surge : bool
+        Whether a new pod is there before an old one goes; else the old one goes first.
+    """
     return k8s.DeploymentStrategy(
         type="RollingUpdate",
         rolling_update=k8s.RollingUpdateDeployment(
-            max_surge=k8s.IntOrString.from_number(1),
-            max_unavailable=k8s.IntOrString.from_number(0),
+            max_surge=k8s.IntOrString.from_number(int(surge)),
+            max_unavailable=k8s.IntOrString.from_number(int(not surge)),
         ),
     )
 

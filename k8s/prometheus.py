@@ -14,13 +14,14 @@ from sonic_eks.k8s.placement import Placement, Pool
 from sonic_eks.k8s.pods import container_security, content_hash, pod_template, resources
 from sonic_eks.k8s.probes import http_probe
 from sonic_eks.k8s.queries import SCRAPE_SECONDS
+from sonic_eks.k8s.stream_gate import GATE_PORT_NAME
 
 PROMETHEUS = "prometheus"
 _PORT = 9090
 PROMETHEUS_URL = f"http://{PROMETHEUS}.{MONITORING_NAMESPACE}.svc.cluster.local:{_PORT}"
 
 METRICS_PORT_NAME = "metrics"
-"""Name of the container ports that Prometheus scrapes."""
+"""Name of the servers' container ports that Prometheus scrapes, beside that of the stream gate."""
 
 _CONFIG_FOLDER = "/etc/prometheus"
 _CONFIG_FILE = "prometheus.yml"
@@ -175,7 +176,7 @@ def scrape_config() -> dict[str, Any]:
         },
         {
             "source_labels": [f"{_META}pod_container_port_name"],
-            "regex": METRICS_PORT_NAME,
+            "regex": f"{METRICS_PORT_NAME}|{GATE_PORT_NAME}",
             "action": "keep",
         },
         {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 
 SCRAPE_SECONDS = 5
@@ -20,14 +22,12 @@ HOLD_SECONDS = 600
 WORKER_LOAD = "inferno_worker_load"
 """Generations that a worker is processing (Cartesia, "Metrics")."""
 
+ACTIVE_STREAMS = "sonic_active_streams"
+"""Connections of a pod with payload in the last `drain.idleSeconds` (the stream gate)."""
+
 
 def active_generations(model: str | None = None) -> str:
     """Return the query for the generations in progress on the workers.
-
-    Each pod counts with its last value. A pod that is gone is no longer a target and drops out
-    with the window; a pod that cannot be scraped keeps its last value, so that a partial view is
-    never taken for less load. Where no worker has a value the result is empty, not zero: a
-    silent metric must not scale in.
 
     The API's queue is left out: the labels of `api_queue_size` are not public, so it cannot be
     given to a model, and one queue counted by every API pod would be added up. Saturated workers
@@ -38,12 +38,28 @@ def active_generations(model: str | None = None) -> str:
     model : str or None
         One model's workers; None for all.
     """
-    selector = f'namespace="{SONIC_NAMESPACE}",component="worker"'
-    if model is not None:
-        selector += f',model="{model}"'
-    load = f"{WORKER_LOAD}{{{selector}}}"
+    where = {"component": "worker"} | ({"model": model} if model is not None else {})
+    return _held_sum(WORKER_LOAD, where)
+
+
+def active_streams() -> str:
+    """Return the query for the active streams of the API pods, draining ones included."""
+    return _held_sum(ACTIVE_STREAMS, {"component": "api"})
+
+
+def _held_sum(metric: str, where: Mapping[str, str]) -> str:
+    """Return a sum over pods in which each counts with its last value.
+
+    A pod that is gone is no longer a target and drops out with the window; a target that cannot
+    be scraped keeps its last value, so that a partial view is never taken for less load. Where no
+    pod has a value the result is empty, not zero: a silent metric must not scale in.
+    """
+    labels = {"namespace": SONIC_NAMESPACE, **where}
+    selector = ",".join(f'{name}="{value}"' for name, value in labels.items())
+    series = f"{metric}{{{selector}}}"
     return (
-        f"sum(last_over_time({load}[{WINDOW_SECONDS}s])"
-        f" or last_over_time({load}[{HOLD_SECONDS}s])"
-        f" and on (namespace, pod) (up{{{selector}}} == 0))"
+        f"sum(last_over_time({series}[{WINDOW_SECONDS}s])"
+        f" or last_over_time({series}[{HOLD_SECONDS}s])"
+        # A pod has several targets: the one that the value comes from counts.
+        f" and on (namespace, pod, instance) (up{{{selector}}} == 0))"
     )

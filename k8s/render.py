@@ -11,6 +11,7 @@ from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.k8s.chart import DeploymentChart
 from sonic_eks.k8s.edge import Edge
+from sonic_eks.k8s.headroom import Headroom
 from sonic_eks.k8s.namespaces import Namespaces
 from sonic_eks.k8s.nats import Nats
 from sonic_eks.k8s.nodes import NodePools, karpenter_pools
@@ -19,6 +20,7 @@ from sonic_eks.k8s.scaling import Scaling
 from sonic_eks.k8s.sonic.api import Api
 from sonic_eks.k8s.sonic.license_proxy import LicenseProxy
 from sonic_eks.k8s.sonic.worker import Workers
+from sonic_eks.k8s.stream_gate import StreamGate
 from sonic_eks.k8s.weights import WeightsVolume
 
 Manifest = dict[str, Any]
@@ -53,8 +55,10 @@ _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
     ("nats", Nats, ("namespaces",)),
     ("license-proxy", LicenseProxy, ("namespaces",)),
     ("edge", Edge, ("namespaces",)),
-    ("api", Api, ("nats", "license-proxy", "edge")),
-    ("workers", Workers, ("nodes", "weights", "nats", "license-proxy")),
+    ("stream-gate", StreamGate, ("namespaces",)),
+    ("api", Api, ("nats", "license-proxy", "edge", "stream-gate")),
+    ("workers", Workers, ("nodes", "weights", "nats", "license-proxy", "stream-gate")),
+    ("headroom", Headroom, ("nodes", "namespaces")),
     ("scaling", Scaling, ("prometheus", "api", "workers")),
 )
 
@@ -75,7 +79,12 @@ def render_charts(config: Configuration, catalogue: Catalogue) -> tuple[Rendered
         The charts in apply order; a chart that the deployment does not need is left out.
     """
     app = cdk8s.App()
-    wanted = [chart for chart in _CHARTS if chart[0] != "nodes" or karpenter_pools(config)]
+    unwanted = set()
+    if not karpenter_pools(config):
+        unwanted.add("nodes")
+    if not config.scaling.headroom_gpus:
+        unwanted.add("headroom")
+    wanted = [chart for chart in _CHARTS if chart[0] not in unwanted]
     names = {name for name, _, _ in wanted}
     return tuple(
         RenderedChart(

@@ -8,7 +8,7 @@ from sonic_eks.k8s.chart import DeploymentChart, custom_object
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.prometheus import PROMETHEUS_URL
-from sonic_eks.k8s.queries import active_generations
+from sonic_eks.k8s.queries import active_generations, active_streams
 from sonic_eks.k8s.sonic.api import API, api_labels
 from sonic_eks.k8s.sonic.worker import worker_labels, worker_name
 
@@ -30,7 +30,8 @@ class Scaling(DeploymentChart):
             api_labels(self.config),
             minimum=self.config.api.min_replicas,
             maximum=self.config.api.max_replicas,
-            query=active_generations(),
+            metric="active_streams",
+            query=active_streams(),
             target=scaling.generations_per_api_pod,
         )
         for model in self.config.models:
@@ -39,6 +40,7 @@ class Scaling(DeploymentChart):
                 worker_labels(self.config, model),
                 minimum=model.min_replicas,
                 maximum=model.max_replicas,
+                metric="active_generations",
                 query=active_generations(model.name),
                 target=self.config.generations_per_gpu * scaling.target_utilization,
             )
@@ -50,12 +52,13 @@ class Scaling(DeploymentChart):
         *,
         minimum: int,
         maximum: int,
+        metric: str,
         query: str,
         target: float,
     ) -> None:
         trigger = {
             "type": "prometheus",
-            "name": "active_generations",
+            "name": metric,
             # The HPA wants ceil(sum / threshold) pods.
             "metricType": "AverageValue",
             "metadata": {

@@ -10,9 +10,17 @@ from sonic_eks.config.vendor_images import API_IMAGE, LICENSE_PROXY_IMAGE, worke
 from sonic_eks.late import Late
 from sonic_eks.mirror.artifact import Artifact
 from sonic_eks.mirror.lock import Lock, locked
-from sonic_eks.upstream import UPSTREAMS, Kind
+from sonic_eks.upstream import PAUSE_IMAGE, PYTHON_IMAGE, UPSTREAMS, Kind
 
-__all__ = ["API_IMAGE", "LICENSE_PROXY_IMAGE", "Artifact", "Catalogue", "worker_image"]
+__all__ = [
+    "API_IMAGE",
+    "LICENSE_PROXY_IMAGE",
+    "PAUSE_IMAGE",
+    "PYTHON_IMAGE",
+    "Artifact",
+    "Catalogue",
+    "worker_image",
+]
 
 
 class Catalogue:

@@ -62,7 +62,14 @@ def warnings(deployment: Deployment) -> list[Notice]:
             )
         )
     workers = sum(model.max_replicas for model in config.models)
-    if workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.gpus_per_node:
+    if config.scaling.rollout == "replace":
+        found.append(
+            Notice(
+                "scaling.rollout",
+                "an update of workers takes one away before its successor is there",
+            )
+        )
+    elif workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.gpus_per_node:
         found.append(
             Notice(
                 "nodes.gpu.maxNodes",

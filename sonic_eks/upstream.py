@@ -57,6 +57,12 @@ class Upstream:
         return self.source.startswith("https://")
 
 
+PYTHON_IMAGE = "python"
+"""Runs what this project puts into pods: standard library only, so the slim image will do."""
+
+PAUSE_IMAGE = "pause"
+"""Does nothing and holds what its pod asks for."""
+
 UPSTREAMS: tuple[Upstream, ...] = (
     Upstream(
         "karpenter-crd",
@@ -122,4 +128,12 @@ UPSTREAMS: tuple[Upstream, ...] = (
     Upstream("prometheus", Kind.IMAGE, "quay.io/prometheus/prometheus", "v3.13.1", "prometheus"),
     # Docker Hub's image, without its limit on anonymous pulls from a shared address.
     Upstream("nats", Kind.IMAGE, "public.ecr.aws/docker/library/nats", "2.12.8-alpine", "sonic"),
+    Upstream(
+        PYTHON_IMAGE,
+        Kind.IMAGE,
+        "public.ecr.aws/docker/library/python",
+        "3.13.11-slim-bookworm",
+        "stream-gate",
+    ),
+    Upstream(PAUSE_IMAGE, Kind.IMAGE, "registry.k8s.io/pause", "3.10", "headroom"),
 )

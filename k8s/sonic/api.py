@@ -11,11 +11,12 @@ from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.nats import NATS_URL
 from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
-from sonic_eks.k8s.pods import disruption_budget, pod_template, resources, rollout_without_gap
+from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
+from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
 
 API = "sonic-api"
 API_PORT = 5000
@@ -44,7 +45,7 @@ class Api(DeploymentChart):
             metadata=metadata(API, labels, namespace=SONIC_NAMESPACE),
             spec=k8s.DeploymentSpec(
                 selector=k8s.LabelSelector(match_labels=labels.selector),
-                strategy=rollout_without_gap(),
+                strategy=one_by_one(),
                 min_ready_seconds=10,
                 progress_deadline_seconds=drain.grace_seconds + _ROLLOUT_SECONDS,
                 revision_history_limit=3,
@@ -55,6 +56,17 @@ class Api(DeploymentChart):
                         Pool.SERVING, spread=spread_over_nodes(labels, required=True)
                     ),
                     grace_seconds=drain.grace_seconds,
+                    init_containers=[
+                        gate_container(
+                            self.catalogue,
+                            drain,
+                            watch=[f"--watch-port={API_PORT}"],
+                            # New streams arrive until the load balancer knows of the removal.
+                            propagation_seconds=drain.propagation_seconds,
+                        )
+                    ],
+                    volumes=[gate_volume()],
+                    annotations=gate_annotations(),
                 ),
             ),
         )
@@ -83,11 +95,5 @@ class Api(DeploymentChart):
             startup_probe=tcp_probe(HTTP_PORT_NAME, period_seconds=5, failures=60),
             readiness_probe=http_probe("/status", HTTP_PORT_NAME, period_seconds=5, failures=3),
             liveness_probe=patient_liveness(HTTP_PORT_NAME),
-            lifecycle=k8s.Lifecycle(
-                # New streams still arrive while the load balancer learns of the removal, and live
-                # ones have until the budget's end: the server runs on and is stopped after it.
-                pre_stop=k8s.LifecycleHandler(
-                    sleep=k8s.SleepAction(seconds=self.config.drain.budget_seconds)
-                )
-            ),
+            lifecycle=drain_hook(),
         )

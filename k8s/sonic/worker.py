@@ -15,11 +15,12 @@ from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.nats import NATS_URL
 from sonic_eks.k8s.nodes import NODE_START_SECONDS
 from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
-from sonic_eks.k8s.pods import disruption_budget, pod_template, resources, rollout_without_gap
+from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.probes import exec_probe, http_probe, patient_liveness
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
+from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
 from sonic_eks.k8s.weights import WEIGHTS_CLAIM
 
 _STARTUP_PERIOD_SECONDS = 5
@@ -79,7 +80,7 @@ class Workers(DeploymentChart):
             metadata=metadata(name, labels, namespace=SONIC_NAMESPACE),
             spec=k8s.DeploymentSpec(
                 selector=k8s.LabelSelector(match_labels=labels.selector),
-                strategy=rollout_without_gap(),
+                strategy=one_by_one(surge=self.config.scaling.rollout == "surge"),
                 min_ready_seconds=10,
                 # A pod of the new revision may wait for a node, and that for a drain.
                 progress_deadline_seconds=grace + NODE_START_SECONDS + model.load_seconds,
@@ -88,16 +89,25 @@ class Workers(DeploymentChart):
                     labels,
                     container=self._container(model),
                     placement=Placement(Pool.GPU, spread=spread),
-                    # SIGTERM comes at once: work arrives over NATS, where only the worker itself
-                    # can stop it. The grace covers the generations that it has.
                     grace_seconds=grace,
+                    init_containers=[
+                        gate_container(
+                            self.catalogue,
+                            self.config.drain,
+                            watch=[f"--load-url=http://127.0.0.1:{METRICS_PORT}/metrics"],
+                            # No load balancer has to learn of the removal.
+                            propagation_seconds=0,
+                        )
+                    ],
+                    annotations=gate_annotations(),
                     volumes=[
+                        gate_volume(),
                         k8s.Volume(
                             name="weights",
                             persistent_volume_claim=k8s.PersistentVolumeClaimVolumeSource(
                                 claim_name=WEIGHTS_CLAIM, read_only=True
                             ),
-                        )
+                        ),
                     ],
                 ),
             ),
@@ -137,5 +147,8 @@ class Workers(DeploymentChart):
                 "/metrics", METRICS_PORT_NAME, period_seconds=10, failures=3
             ),
             liveness_probe=patient_liveness(METRICS_PORT_NAME),
+            # Work arrives over NATS, where only the worker itself can stop it. One that does so on
+            # SIGTERM gets it at once; the grace covers the generations that it has.
+            lifecycle=drain_hook() if self.config.drain.worker == "wait-idle" else None,
             volume_mounts=[k8s.VolumeMount(name="weights", mount_path=weights, read_only=True)],
         )

@@ -198,6 +198,32 @@ def _gpus_suffice(c: Configuration) -> None:
         )
 
 
+def _updates_have_a_gpu(c: Configuration) -> None:
+    """With `scaling.rollout: surge`, `nodes.gpu.maxNodes` have a GPU beside the `minReplicas`.
+
+    `scaling.headroomGpus` are at most the GPUs beside the `minReplicas`.
+    """
+    pool = c.nodes.gpu
+    least = sum(model.min_replicas for model in c.models)
+    spare = pool.max_nodes * pool.gpus_per_node - least
+    if spare < c.scaling.headroom_gpus:
+        raise Refusal(
+            c.scaling.headroom_gpus,
+            f"at most {spare}: nodes.gpu.maxNodes ({pool.max_nodes}) have that many GPUs beside"
+            f" the models' minReplicas ({least})",
+            nearest=str(spare),
+            field="scaling.headroomGpus",
+        )
+    if c.scaling.rollout == "surge" and spare < 1:
+        raise Refusal(
+            c.scaling.rollout,
+            "replace, as no GPU is left for a worker's update: the models' minReplicas take all"
+            f" of nodes.gpu.maxNodes ({pool.max_nodes})",
+            nearest="replace",
+            field="scaling.rollout",
+        )
+
+
 def _drains_end_in_time(c: Configuration) -> None:
     """`drain.propagationSeconds`, `maxStreamSeconds` and `marginSeconds` are 900 at most.
 
@@ -307,6 +333,7 @@ RULES = (
     _models_are_apart,
     _workers_fit_their_nodes,
     _gpus_suffice,
+    _updates_have_a_gpu,
     *NODE_RULES,
     _drains_end_in_time,
     _credentials_are_of_upstreams,

@@ -201,6 +201,10 @@ class Drain(Section):
     """Seconds until the load balancer surely sends nothing new to a target that goes."""
     margin_seconds: Annotated[Int, Field(ge=10, le=600)] = 60
     """Seconds between the end of the drain and the kill."""
+    idle_seconds: Annotated[Int, Field(ge=1, le=60)] = 2
+    """Seconds without payload after which a connection is not an active stream any more."""
+    worker: Literal["sigterm", "wait-idle"] = "sigterm"
+    """Whether a worker gets SIGTERM at once, or when it has had no generation for idleSeconds."""
 
     @property
     def budget_seconds(self) -> int:
@@ -222,6 +226,10 @@ class Scaling(Section):
     """Share of a worker's generations at which another worker is added."""
     generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
     """Active streams that one API pod carries (assumed: the vendor publishes none)."""
+    headroom_gpus: Annotated[Int, Field(ge=0, le=50)] = 1
+    """GPUs that stay free, held by pods that give way: a new worker starts there at once."""
+    rollout: Literal["surge", "replace"] = "surge"
+    """Whether a worker's update starts the new pod first, or ends the old one first."""
     scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 600
     """Seconds that demand must stay low before a pod is removed."""
     scale_down_period_seconds: Annotated[Int, Field(ge=15, le=1800)] = 60

@@ -24,7 +24,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("license.volumeGib", 7),
         ("license.env", {"LOG_LEVEL": "info"}),
     ),
-    "two-models": with_values(("models", _TWO_MODELS)),
+    "two-models": with_values(("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
+    "no-spare-gpu": with_values(
+        ("models", [{"minReplicas": 4, "maxReplicas": 4}]),
+        ("nodes.gpu.baseSize", 4),
+        ("nodes.gpu.maxNodes", 4),
+        ("scaling.headroomGpus", 0),
+        ("scaling.rollout", "replace"),
+    ),
     "multi-gpu": with_values(("nodes.gpu.instanceType", "g6e.12xlarge"), ("nodes.gpu.maxNodes", 4)),
     "two-models-multi-gpu": with_values(
         ("models", _TWO_MODELS),
@@ -78,6 +85,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("drain.propagationSeconds", 150),
         ("drain.marginSeconds", 30),
     ),
+    "wait-idle": with_values(("drain.worker", "wait-idle"), ("drain.idleSeconds", 5)),
     "long-name-govcloud": with_values(
         ("deployment.name", "voice-" + "v" * 94),
         ("deployment.region", "us-gov-west-1"),

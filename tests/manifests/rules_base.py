@@ -44,6 +44,11 @@ def pod_of(workload: Manifest) -> dict[str, Any]:
     return spec
 
 
+def gives_way(workload: Manifest) -> bool:
+    """Whether its pods are spare capacity."""
+    return "priorityClassName" in pod_of(workload)
+
+
 def containers(charts: Charts) -> Iterator[tuple[str, dict[str, Any]]]:
     for workload in workloads(charts):
         for container in pod_of(workload)["containers"] + pod_of(workload).get(

@@ -7,6 +7,7 @@ import re
 from tests.manifests.rules_base import (
     WORKLOADS,
     Charts,
+    gives_way,
     manifests_of,
     name_of,
     of_kind,
@@ -17,7 +18,7 @@ from tests.manifests.rules_base import (
     workloads,
 )
 
-CLUSTER_SCOPED = ("Namespace", "PersistentVolume", "EC2NodeClass", "NodePool")
+CLUSTER_SCOPED = ("Namespace", "PersistentVolume", "PriorityClass", "EC2NodeClass", "NodePool")
 
 # Late values, as the stacks' outputs are called.
 KNOWN_MARKERS = {
@@ -74,7 +75,9 @@ def budgets_protect_and_never_block(charts: Charts) -> list[str]:
         if spec.get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
             found.append(f"{name_of(budget)}: a broken pod blocks a drain")
         protected |= {name_of(m) for m in matches}
-    several = {name_of(w) for w in workloads(charts) if w["spec"].get("replicas") != 1}
+    several = {
+        name_of(w) for w in workloads(charts) if w["spec"].get("replicas") != 1 and not gives_way(w)
+    }
     return found + [f"{name}: no budget" for name in sorted(several - protected)]
 
 
@@ -182,7 +185,7 @@ def only_known_values_are_late(charts: Charts) -> list[str]:
     for manifest in manifests_of(charts):
         for text in strings(manifest):
             markers = re.findall(r"<<known-after-deploy:(\w+)>>", text)
-            if not set(markers) <= KNOWN_MARKERS or len(markers) != text.count("<<"):
+            if not set(markers) <= KNOWN_MARKERS or len(markers) != text.count("<<known"):
                 found.append(f"{name_of(manifest)}: {text}")
     return found
 

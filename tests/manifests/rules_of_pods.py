@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from tests.manifests.rules_base import Charts, containers, name_of, of_kind, pod_of, rule, workloads
+from tests.manifests.rules_base import (
+    Charts,
+    containers,
+    gives_way,
+    name_of,
+    of_kind,
+    pod_of,
+    rule,
+    workloads,
+)
 
 # Node pools and the taints that stay on their nodes.
 POOL_TAINTS: dict[str, dict[str, str] | None] = {
@@ -56,7 +66,10 @@ def audio_is_never_throttled(charts: Charts) -> list[str]:
         name_of(w)
         for w in workloads(charts)
         if w["metadata"]["labels"]["app.kubernetes.io/component"] in on_the_way
-        and any("cpu" in c["resources"].get("limits", {}) for c in pod_of(w)["containers"])
+        and any(
+            "cpu" in c["resources"].get("limits", {})
+            for c in pod_of(w).get("initContainers", []) + pod_of(w)["containers"]
+        )
     ]
 
 
@@ -64,6 +77,8 @@ def audio_is_never_throttled(charts: Charts) -> list[str]:
 def probes_are_complete(charts: Charts) -> list[str]:
     found = []
     for name, container in containers(charts):
+        if container["name"] == "pause" or container["name"].startswith("pull-"):
+            continue  # they serve nothing
         probes = {p: container.get(f"{p}Probe") for p in ("startup", "readiness", "liveness")}
         missing = [p for p, probe in probes.items() if probe is None]
         if missing:
@@ -118,7 +133,7 @@ def _tolerates(toleration: dict[str, str], taint: dict[str, str] | None) -> bool
 def replicas_do_not_share_a_node(charts: Charts) -> list[str]:
     found = []
     for workload in workloads(charts):
-        if workload["spec"].get("replicas") == 1:
+        if workload["spec"].get("replicas") == 1 or gives_way(workload):
             continue
         pod = pod_of(workload)
         labels = workload["spec"]["template"]["metadata"]["labels"]
@@ -174,7 +189,7 @@ def pods_meet_their_security_level(charts: Charts) -> list[str]:
             found.append(f"{name}: no seccomp profile")
         if restricted and not (context.get("runAsNonRoot") and context.get("runAsUser")):
             found.append(f"{name}: may run as root")
-        for container in pod["containers"]:
+        for container in pod.get("initContainers", []) + pod["containers"]:
             own = container.get("securityContext", {})
             if (
                 own.get("privileged", False)
@@ -221,7 +236,7 @@ def weights_are_read_only(charts: Charts) -> list[str]:
             if not all(m.get("readOnly") for m in mounts):
                 found.append(f"{name_of(workload)}: mount is writable")
         uses_gpu = pod.get("nodeSelector", {}).get("sonic-eks/pool") == "gpu"
-        if uses_gpu and not weights:
+        if uses_gpu and not weights and not gives_way(workload):
             found.append(f"{name_of(workload)}: no weights")
     return found
 
@@ -229,25 +244,80 @@ def weights_are_read_only(charts: Charts) -> list[str]:
 @rule
 def rollouts_leave_no_gap(charts: Charts) -> list[str]:
     scaled = {s["spec"]["scaleTargetRef"]["name"] for s in of_kind(charts, "ScaledObject")}
-    wanted = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    return [
-        name_of(d)
-        for d in of_kind(charts, "Deployment")
-        if d["metadata"]["name"] in scaled
-        and (d["spec"].get("strategy") != wanted or not d["spec"].get("minReadySeconds"))
+    surge, replace = ({"maxSurge": n, "maxUnavailable": 1 - n} for n in (1, 0))
+    found = []
+    for deployment in of_kind(charts, "Deployment"):
+        if deployment["metadata"]["name"] not in scaled:
+            continue
+        spec, part = deployment["spec"], deployment["metadata"]["labels"]
+        # Where no GPU is spare; test_workloads.py holds that to the configuration.
+        of_workers = part["app.kubernetes.io/component"] == "worker"
+        allowed = [surge, replace] if of_workers else [surge]
+        if (
+            spec.get("strategy", {}).get("type") != "RollingUpdate"
+            or spec["strategy"].get("rollingUpdate") not in allowed
+            or not spec.get("minReadySeconds")
+        ):
+            found.append(name_of(deployment))
+    return found
+
+
+@rule
+def what_gives_way_never_displaces(charts: Charts) -> list[str]:
+    """Of two PriorityClasses only spare capacity has one, and it gives way to all."""
+    classes = {c["metadata"]["name"]: c for c in of_kind(charts, "PriorityClass")}
+    found = [
+        f"{name}: displaces, or is everybody's"
+        for name, c in classes.items()
+        if c["value"] >= 0 or c.get("preemptionPolicy") != "Never" or c.get("globalDefault")
     ]
+    found += [
+        f"{name_of(w)}: gives way and is no spare"
+        for w in workloads(charts)
+        if gives_way(w) != (w["metadata"]["labels"]["app.kubernetes.io/component"] == "headroom")
+    ]
+    return found
 
 
 @rule
 def hooks_end_within_the_grace(charts: Charts) -> list[str]:
     found = []
     for workload in workloads(charts):
-        grace = pod_of(workload).get("terminationGracePeriodSeconds", 30)
-        for container in pod_of(workload)["containers"]:
+        pod = pod_of(workload)
+        grace = pod.get("terminationGracePeriodSeconds", 30)
+        for container in pod["containers"]:
             hook = container.get("lifecycle", {}).get("preStop", {})
-            if hook.get("sleep", {}).get("seconds", 0) >= grace:
+            longest = hook.get("sleep", {}).get("seconds", 0)
+            if "httpGet" in hook:
+                longest = _longest_drain(hook["httpGet"], pod)
+                if longest is None:
+                    found.append(f"{name_of(workload)}: nothing answers its hook")
+                    continue
+            if longest >= grace:
                 found.append(name_of(workload))
         # A managed node group's update gives a pod 15 minutes.
         if grace > 900:
             found.append(f"{name_of(workload)}: {grace} s")
     return found
+
+
+def _longest_drain(hook: dict[str, Any], pod: dict[str, Any]) -> int | None:
+    """Seconds after which the sidecar behind an httpGet hook answers, None without one."""
+    for sidecar in pod.get("initContainers", []):
+        # A port by name would be looked up in the server's own container.
+        numbers = {port["containerPort"] for port in sidecar.get("ports", [])}
+        if hook["port"] in numbers and sidecar.get("restartPolicy") == "Always":
+            given = dict(argument.split("=", 1) for argument in sidecar["args"])
+            return int(given["--budget-seconds"]) if hook["path"] == "/drain" else None
+    return None
+
+
+@rule
+def sidecars_are_ready_before_the_server(charts: Charts) -> list[str]:
+    """Kubernetes, "Sidecar Containers": the next container starts when the startup probe is met."""
+    return [
+        f"{name_of(w)} {c['name']}"
+        for w in workloads(charts)
+        for c in pod_of(w).get("initContainers", [])
+        if c.get("restartPolicy") == "Always" and ("startupProbe" not in c or "lifecycle" in c)
+    ]

@@ -58,6 +58,14 @@ def pod(edit: Edit) -> Edit:
     return lambda m: edit(m["spec"]["template"]["spec"])
 
 
+_REPLACE = {"maxSurge": 0, "maxUnavailable": 1}
+_SLEEPS_FOR_THE_GRACE = {"preStop": {"sleep": {"seconds": 780}}}
+
+
+def _hook(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda c: c["lifecycle"]["preStop"]["httpGet"].update(changes)
+
+
 def container(edit: Edit) -> Edit:
     return lambda m: edit(m["spec"]["template"]["spec"]["containers"][0])
 
@@ -324,7 +332,7 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
     (
         "weights_are_read_only",
         lambda: edited(
-            *WORKER, pod(lambda p: p["volumes"][0]["persistentVolumeClaim"].pop("readOnly"))
+            *WORKER, pod(lambda p: p["volumes"][1]["persistentVolumeClaim"].pop("readOnly"))
         ),
     ),
     (
@@ -345,6 +353,51 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
     (
         "hooks_end_within_the_grace",
         lambda: edited(*API, pod(lambda p: p.update(terminationGracePeriodSeconds=901))),
+    ),
+    ("hooks_end_within_the_grace", lambda: edited(*API, pod(lambda p: p.pop("initContainers")))),
+    (
+        "hooks_end_within_the_grace",
+        lambda: edited(*API, pod(lambda p: p["initContainers"][0].pop("restartPolicy"))),
+    ),
+    (
+        "hooks_end_within_the_grace",
+        lambda: edited(*API, container(_hook(port="gate"))),
+    ),
+    (
+        "hooks_end_within_the_grace",
+        lambda: edited(*API, container(_hook(path="/ready"))),
+    ),
+    (
+        "hooks_end_within_the_grace",
+        lambda: edited(*API, container(lambda c: c.update(lifecycle=_SLEEPS_FOR_THE_GRACE))),
+    ),
+    (
+        "rollouts_leave_no_gap",
+        lambda: edited(*API, lambda m: m["spec"]["strategy"].update(rollingUpdate=_REPLACE)),
+    ),
+    (
+        "what_gives_way_never_displaces",
+        lambda: edited("PriorityClass", "sonic-headroom", lambda m: m.update(value=0)),
+    ),
+    (
+        "what_gives_way_never_displaces",
+        lambda: edited("PriorityClass", "sonic-headroom", lambda m: m.pop("preemptionPolicy")),
+    ),
+    (
+        "what_gives_way_never_displaces",
+        lambda: edited(*WORKER, pod(lambda p: p.update(priorityClassName="sonic-headroom"))),
+    ),
+    (
+        "what_gives_way_never_displaces",
+        lambda: edited("Deployment", "sonic-headroom", pod(lambda p: p.pop("priorityClassName"))),
+    ),
+    (
+        "sidecars_are_ready_before_the_server",
+        lambda: edited(*API, pod(lambda p: p["initContainers"][0].pop("startupProbe"))),
+    ),
+    (
+        "sidecars_are_ready_before_the_server",
+        lambda: edited(*API, pod(lambda p: p["initContainers"][0].update(lifecycle={}))),
     ),
 ]
 

@@ -175,8 +175,8 @@ def test_a_gpu_drain_ends_some_time_but_not_before_the_pods(deployment: str, exp
 
 
 def test_a_drain_of_api_pods_ends_some_time_but_not_before_the_pods() -> None:
-    # Three quarters of 4 vCPUs hold 3 API pods of one; each waits for a node (600 s) and to be a
-    # healthy target (900 s); the last drains (780 s).
+    # 78 % of 4 vCPUs hold 3 API pods of one, and their gates; each waits for a node (600 s) and to
+    # be a healthy target (900 s); the last drains (780 s).
     limit = seconds(pool("cpu")["template"]["spec"]["terminationGracePeriod"])
     assert limit == 3 * (600 + 900) + 780
 

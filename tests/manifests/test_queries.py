@@ -20,8 +20,13 @@ def query(name: str = WORKER, deployment: str = "two-models") -> str:
     return str(trigger["metadata"]["query"])
 
 
-def labels(pod: str, model: str = "sonic-3", namespace: str = "sonic") -> str:
-    return f'{{namespace="{namespace}",component="worker",model="{model}",pod="{pod}"}}'
+def labels(pod: str, model: str = "sonic-3", namespace: str = "sonic", port: int = 8080) -> str:
+    where = f'component="worker",model="{model}",pod="{pod}",instance="{pod}:{port}"'
+    return f'{{namespace="{namespace}",{where}}}'
+
+
+def api_labels(pod: str, port: int = 8090) -> str:
+    return f'{{namespace="sonic",component="api",pod="{pod}",instance="{pod}:{port}"}}'
 
 
 def series(pod: str, load: str, up: str = "1x500", **where: str) -> list[dict[str, str]]:
@@ -72,8 +77,6 @@ def test_models_and_namespaces_are_apart(evaluate: Callable[..., None]) -> None:
     ]
     evaluate(query(WORKER), data, {"60s": 2})
     evaluate(query("sonic-worker-sonic-2"), data, {"60s": 5})
-    # The API serves all models.
-    evaluate(query("sonic-api"), data, {"60s": 7})
 
 
 def test_a_pod_that_is_gone_drops_out_with_the_window(evaluate: Callable[..., None]) -> None:
@@ -130,3 +133,30 @@ def test_windows_hold_four_scrapes_also_without_their_first_one() -> None:
     # Prometheus 3 leaves a range's start out.
     assert "[30s]" in query()
     assert 30 // 5 - 1 >= 4
+
+
+def test_a_restarted_worker_is_not_held_by_its_gate(evaluate: Callable[..., None]) -> None:
+    # The server answers again, without a load; the gate beside it is another target of the pod.
+    data = [*series("a", "1x500"), *series("b", "4x10 stale", up="1x10 0x1 1x400")]
+    data.append({"series": f"up{labels('b', port=8090)}", "values": "1x10 0x400"})
+    evaluate(query(), data, {"50s": 5, "75s": 5, "120s": 1})
+
+
+def test_the_api_is_scaled_on_its_own_active_streams(evaluate: Callable[..., None]) -> None:
+    streams = [("a", "0+1x20"), ("b", "3x20")]
+    data = [*series("worker", "9x20")]
+    for pod, values in streams:
+        data.append({"series": f"up{api_labels(pod)}", "values": "1x20"})
+        data.append({"series": f"sonic_active_streams{api_labels(pod)}", "values": values})
+    evaluate(query("sonic-api"), data, {"0s": 3, "50s": 13})
+    # No gate has a value: a silent metric is no zero.
+    evaluate(query("sonic-api"), series("worker", "9x20"), {"50s": None})
+
+
+def test_a_gate_that_cannot_look_is_no_zero(evaluate: Callable[..., None]) -> None:
+    # It answers, and leaves the value out; the last one counts for the window, then the rest.
+    data = []
+    for pod, values in (("a", "2x100"), ("b", "5x10 stale")):
+        data.append({"series": f"up{api_labels(pod)}", "values": "1x100"})
+        data.append({"series": f"sonic_active_streams{api_labels(pod)}", "values": values})
+    evaluate(query("sonic-api"), data, {"50s": 7, "75s": 7, "120s": 2})

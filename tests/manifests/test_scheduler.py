@@ -137,6 +137,7 @@ def test_every_node_group_can_be_updated(case: tuple[str, str], group: str, pass
                 "system-us-east-1b": ["karpenter", "prometheus"],
                 "serving-us-east-1a": [],
                 "gpu-us-east-1a": [],
+                "gpu-burst-us-east-1a": [],
             },
         ),
         (
@@ -146,6 +147,7 @@ def test_every_node_group_can_be_updated(case: tuple[str, str], group: str, pass
                 "system-us-east-1b": ["karpenter"],
                 "serving-us-east-1a": [],
                 "gpu-us-east-1a": [],
+                "gpu-burst-us-east-1a": [],
             },
         ),
     ],

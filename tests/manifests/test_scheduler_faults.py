@@ -74,7 +74,7 @@ WORKER = "sonic-worker-sonic-3"
     [
         ("Deployment", "sonic-api", no_tolerations, "does not tolerate sonic-eks/pool:NoSchedule"),
         ("Deployment", WORKER, no_tolerations, "does not tolerate nvidia.com/gpu:NoSchedule"),
-        ("Deployment", "sonic-api", asks("cpu", "5"), "resources: cpu 5000 asked"),
+        ("Deployment", "sonic-api", asks("cpu", "5"), "resources: cpu 5020 asked"),
         ("Deployment", WORKER, asks("ephemeral-storage", "2Ti"), "resources: ephemeral-storage"),
         ("Deployment", WORKER, asks("nvidia.com/gpu", "2"), "resources: nvidia.com/gpu 2 asked"),
         ("StatefulSet", "nats", seventeen_servers, "pod anti-affinity: shares no"),

@@ -148,11 +148,12 @@ def test_a_type_that_cannot_hold_all_controllers_is_refused(name: str, tmp_path:
 
 
 def test_the_default_api_does_not_fit_the_smallest_serving_type(tmp_path: Path) -> None:
-    # c7i.large: 4,096 x 0.925 = 3,788 MiB, less 3 x 9 + 2 = 29 addresses of 11 MiB, 355 and 1,300.
+    # c7i.large: 4,096 x 0.925 = 3,788 MiB, less 3 x 9 + 2 = 29 addresses of 11 MiB, 355,
+    # 1,300 and 64 of the gate.
     fault = fault_of(with_values(("nodes.serving.instanceType", "c7i.large")), tmp_path)
     assert fault == (
-        "api.memoryMib: got 2048; allowed: at most 1814, what is left of a c7i.large"
-        " (nodes.serving.instanceType); nearest: 1814"
+        "api.memoryMib: got 2048; allowed: at most 1750, what is left of a c7i.large"
+        " (nodes.serving.instanceType); nearest: 1750"
     )
 
 

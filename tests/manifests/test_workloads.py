@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.manifests.deployments import container, kinds, manifests, one
+from tests.manifests.deployments import charts, container, kinds, manifests, one
 
 WORKER = "sonic-worker-sonic-3"
 WEIGHTS_VOLUME = "sonic-weights-<<known-after-deploy:FileSystemId>>"
@@ -162,3 +162,28 @@ def test_images_are_in_the_registry_of_account_and_region() -> None:
     assert gov.startswith("123456789012.dkr.ecr.us-gov-west-1.amazonaws.com/voice-")
     china = container(one("china", "StatefulSet", "nats"))["image"]
     assert china.split("/")[0].endswith(".dkr.ecr.cn-north-1.amazonaws.com.cn")
+
+
+def test_a_worker_is_updated_with_a_spare_gpu_or_without_one() -> None:
+    for deployment, surge in (("default", 1), ("no-spare-gpu", 0)):
+        strategy = one(deployment, "Deployment", "sonic-worker-sonic-3")["spec"]["strategy"]
+        assert strategy["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": 1 - surge}
+        api = one(deployment, "Deployment", "sonic-api")["spec"]["strategy"]
+        assert api["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_headroom_holds_a_gpu_each_and_has_the_images_of_the_workers() -> None:
+    headroom = one("two-models", "Deployment", "sonic-headroom")["spec"]
+    pod = headroom["template"]["spec"]
+    assert headroom["replicas"] == 2
+    (pause,) = pod["containers"]
+    assert pause["image"].endswith("/images/pause:3.10")
+    assert pause["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    pulled = [c["image"].rpartition("/")[2] for c in pod["initContainers"]]
+    assert pulled == [f"sonic-worker-{m}:sonic-20260503" for m in ("sonic-3", "sonic-2")]
+    assert all("nvidia.com/gpu" not in c["resources"]["limits"] for c in pod["initContainers"])
+    assert one("default", "Deployment", "sonic-headroom")["spec"]["replicas"] == 1
+
+
+def test_no_headroom_is_no_chart() -> None:
+    assert "headroom" not in {chart.name for chart in charts("no-spare-gpu")}

@@ -62,7 +62,7 @@ def test_nodes_beyond_the_base(tmp_path: Path, changes: Changes, burst: int, ove
     ],
 )
 def test_serving_nodes_at_most(tmp_path: Path, changes: Changes, nodes: int) -> None:
-    # An m7i.xlarge holds 3 API pods of 1 vCPU in three quarters of its 4.
+    # An m7i.xlarge holds 3 API pods of 1.02 vCPUs in 78 % of its 4.
     assert load(with_values(*changes), tmp_path).serving_max_nodes == nodes
 
 
@@ -202,17 +202,17 @@ def test_serving_nodes_at_most(tmp_path: Path, changes: Changes, nodes: int) -> 
             ),
         ),
         (
-            [("api.cpuMillicores", 3001)],
+            [("api.cpuMillicores", 3101)],
             (
-                "api.cpuMillicores: got 3001; allowed: at most 3000, three quarters of a m7i.xlarge"
-                " (nodes.serving.instanceType); nearest: 3000"
+                "api.cpuMillicores: got 3101; allowed: at most 3100, 78 % of a m7i.xlarge"
+                " (nodes.serving.instanceType); nearest: 3100"
             ),
         ),
         (
-            [("api.memoryMib", 12_289)],
+            [("api.memoryMib", 12_716)],
             (
-                "api.memoryMib: got 12289; allowed: at most 12288, three quarters of a m7i.xlarge"
-                " (nodes.serving.instanceType); nearest: 12288"
+                "api.memoryMib: got 12716; allowed: at most 12715, 78 % of a m7i.xlarge"
+                " (nodes.serving.instanceType); nearest: 12715"
             ),
         ),
     ],

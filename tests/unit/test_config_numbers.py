@@ -42,6 +42,8 @@ BOUNDS = {
     "drain.maxStreamSeconds": (0, 3600),
     "drain.propagationSeconds": (120, 600),
     "drain.marginSeconds": (10, 600),
+    "drain.idleSeconds": (1, 60),
+    "scaling.headroomGpus": (0, 50),
     "scaling.generationsPerGpu": (1, 1024),
     "scaling.generationsPerApiPod": (1, 10_000),
     "scaling.scaleDownWindowSeconds": (300, 3600),
@@ -54,7 +56,12 @@ BOUNDS = {
 # What else must change for a bound to be consistent with the other fields.
 TOGETHER: dict[tuple[str, int], dict[str, Any]] = {
     ("nodes.gpu.baseSize", 50): {"nodes.gpu.maxNodes": 50},
-    ("nodes.gpu.maxNodes", 2): {"models": [{"maxReplicas": 2}]},
+    ("nodes.gpu.maxNodes", 2): {
+        "models": [{"maxReplicas": 2}],
+        "scaling.headroomGpus": 0,
+        "scaling.rollout": "replace",
+    },
+    ("scaling.headroomGpus", 50): {"nodes.gpu.maxNodes": 52},
     ("nodes.gpu.overflow.maxNodes", 498): {"nodes.gpu.maxNodes": 500},
     ("api.cpuMillicores", 48_000): {"nodes.serving.instanceType": "m7i.16xlarge"},
     ("api.memoryMib", 256_000): {"nodes.serving.instanceType": "r7i.16xlarge"},

@@ -205,6 +205,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "scaling": {
             "generationsPerGpu": generations,
             "targetUtilization": draw(st.floats(0.1, 1.0)),
+            "headroomGpus": draw(st.integers(0, min(nodes - workers, 50))),
+            "rollout": draw(
+                st.sampled_from(["surge", "replace"] if nodes > workers else ["replace"])
+            ),
         },
         "edge": {"listenerPort": draw(st.none() | st.integers(1, 65_535))},
         "license": {

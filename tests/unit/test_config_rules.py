@@ -60,6 +60,13 @@ AIR_GAPPED: Changes = [("license.mode", "airGapped"), ("license.dataPath", "/dat
         ],
         [("deployment.permissionsBoundaryArn", POLICY), ("deployment.account", "111122223333")],
         [("cluster.adminRoleArns", [ROLE, ROLE + "/with/a/path"])],
+        [("scaling.headroomGpus", 7)],
+        [
+            ("models", [{"minReplicas": 9, "maxReplicas": 9}]),
+            ("scaling.headroomGpus", 0),
+            ("scaling.rollout", "replace"),
+        ],
+        [("drain.worker", "wait-idle"), ("drain.idleSeconds", 60)],
         [
             ("observability.alarmTopicArn", "arn:aws:sns:us-east-1:999900001111:shared"),
             ("deployment.account", "111122223333"),
@@ -97,6 +104,24 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
         (
             [("models", [{"minReplicas": 9, "maxReplicas": 8}])],
             "models.0.minReplicas: got 9; allowed: at most maxReplicas (8); nearest: 8",
+        ),
+        (
+            [("scaling.headroomGpus", 8)],
+            (
+                "scaling.headroomGpus: got 8; allowed: at most 7: nodes.gpu.maxNodes (9) have that"
+                " many GPUs beside the models' minReplicas (2); nearest: 7"
+            ),
+        ),
+        (
+            [
+                ("models", [{"minReplicas": 9, "maxReplicas": 9}]),
+                ("scaling.headroomGpus", 0),
+            ],
+            (
+                "scaling.rollout: got 'surge'; allowed: replace, as no GPU is left for a worker's"
+                " update: the models' minReplicas take all of nodes.gpu.maxNodes (9);"
+                " nearest: replace"
+            ),
         ),
         (
             [("api.minReplicas", 7)],

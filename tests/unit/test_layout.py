@@ -11,7 +11,7 @@ import pytest
 
 from tests.synth import ROOT
 
-LINKED = ("stacks", "constructs", "k8s")
+LINKED = ("stacks", "constructs", "k8s", "sidecar")
 
 
 def run(code: str, *, cwd: Path, flags: tuple[str, ...], env: dict[str, str]) -> str:
