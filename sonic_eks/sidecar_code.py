@@ -5,15 +5,19 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from sonic_eks.errors import SonicEksError
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
 
 @cache
 def _read(package: str) -> tuple[tuple[str, str], ...]:
     folder = files("sonic_eks") / "sidecar" / package
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".py")]
+    there = folder.iterdir() if folder.is_dir() else ()
+    found = [entry for entry in there if entry.name.endswith(".py")]
     if not found:
-        raise SonicEksError(f"no code of {package} in {folder}: the installation is not complete")
+        raise SonicEksError(
+            f"no code of {package} in {folder}: the installation is not complete",
+            exit_status=PROBLEM_FOUND,
+        )
     return tuple(sorted((entry.name, entry.read_text(encoding="utf-8")) for entry in found))
 
 

@@ -1,4 +1,4 @@
-"""Stand-in for the API server: the wire protocol on one side, workers over NATS on the other.
+"""Stand-in for the API server, with workers over NATS behind it or the model in the same process.
 
 python -m tests.standin.api --port 5000 --metrics-port 8080 --nats nats://127.0.0.1:4222
 python -m tests.standin.api --port 5000 --metrics-port 8080 --standalone
@@ -8,199 +8,34 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import json
-import os
-import signal
-import uuid
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from typing import Protocol
 
-from tests.standin import web
-from tests.standin.clock import Clock
-from tests.standin.context import Context, Part
-from tests.standin.engine import Engine
-from tests.standin.faults import Faults
-from tests.standin.speech import Speech, encode
+from sidecar.stand_in.clock import Clock
+from sidecar.stand_in.server import Backend, parser, run, standalone
 
 
-class Backend(Protocol):
-    """Where audio comes from."""
-
-    def generate(self, model: str, text: Speech) -> AsyncGenerator[Part, None]:
-        """Audio of one text; raises GenerationError."""
-
-    def metrics(self) -> str:
-        """What it adds to the metrics."""
-
-
-class Standalone:
-    """The model in the same process: one container that serves directly."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    async def generate(self, model: str, text: Speech) -> AsyncGenerator[Part, None]:
-        """See `Backend`."""
-        async with aclosing(self._engine.say(text)) as parts:
-            async for audio, step_ms in parts:
-                yield Part(encode(audio), step_ms)
-
-    def metrics(self) -> str:
-        """See `Backend`."""
-        return self._engine.metrics()
-
-
-_GENERATE = (("POST", "/tts/sse"), ("POST", "/tts/bytes"))
-
-
-class Api:
-    """The HTTP and WebSocket server."""
-
-    def __init__(self, backend: Backend, clock: Clock, faults: Faults) -> None:
-        self._backend, self._clock, self._faults = backend, clock, faults
-
-    async def serve(self, request: web.Request) -> None:
-        """Answer on the service port."""
-        route = (request.method, request.path)
-        if request.wants_websocket and request.path == "/tts/websocket":
-            if await self._authorized(request):
-                await self._websocket(request.upgrade())
-        elif route == ("GET", "/status"):
-            await request.answer(200, "ok\n")
-        elif route == ("GET", "/"):
-            await request.answer(200, {"ok": True, "version": "standin"})
-        elif route == ("GET", "/voices"):
-            if await self._authorized(request):
-                await request.answer(200, {"data": [], "has_more": False})
-        elif route in _GENERATE and await self._authorized(request):
-            await self._post(request)
-
-    async def serve_metrics(self, request: web.Request) -> None:
-        """Answer on the metrics port; PUT /faults sets the fault."""
-        if request.path == "/metrics":
-            await request.answer(200, self._backend.metrics())
-        elif (request.method, request.path) == ("PUT", "/faults"):
-            try:
-                self._faults = Faults.parse(request.body.decode())
-            except ValueError as error:
-                await request.answer(400, f"{error}\n")
-            else:
-                await request.answer(200, "ok\n")
-
-    async def _authorized(self, request: web.Request) -> bool:
-        key = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if key or request.headers.get("x-api-key"):
-            return True
-        await request.answer(401, {"title": "unauthorized", "message": "no API key"})
-        return False
-
-    def _context(self, context_id: str) -> Context:
-        return Context(context_id, self._backend.generate, self._clock, self._faults.strike())
-
-    async def _websocket(self, socket: web.WebSocket) -> None:
-        contexts: dict[str, Context] = {}
-        tasks: dict[str, asyncio.Task[None]] = {}
-
-        async def run(context: Context) -> None:
-            with contextlib.suppress(OSError):
-                async for event in context.events():
-                    if event is None:
-                        socket.abort()
-                    else:
-                        await socket.send(event)
-            contexts.pop(context.context_id, None)
-            tasks.pop(context.context_id, None)
-
-        try:
-            async for message in socket:
-                body = json.loads(message)
-                context_id = str(body.get("context_id") or uuid.uuid4())
-                if body.get("cancel"):
-                    contexts.pop(context_id, None)
-                    if task := tasks.pop(context_id, None):
-                        task.cancel()
-                    continue
-                if context_id not in contexts:
-                    contexts[context_id] = context = self._context(context_id)
-                    tasks[context_id] = asyncio.create_task(run(context))
-                contexts[context_id].feed(body)
-        finally:
-            for task in tasks.values():
-                task.cancel()
-
-    async def _post(self, request: web.Request) -> None:
-        try:
-            body = request.json()
-            Speech.of(body)
-        except ValueError as error:
-            await request.answer(400, {"title": "bad request", "message": str(error)})
-            return
-        context = self._context(str(body.get("context_id") or uuid.uuid4()))
-        context.feed({**body, "continue": False})
-        sse = request.path == "/tts/sse"
-        async with aclosing(context.events()) as events:
-            async for event in events:
-                if event is None:
-                    request.writer.transport.abort()
-                    return
-                if event["type"] == "error" and not request.answered:
-                    await request.answer(event["status_code"], event)
-                    return
-                if not request.answered:
-                    request.begin("text/event-stream" if sse else "application/octet-stream")
-                if sse:
-                    await request.chunk(f"data: {json.dumps(event)}\n\n".encode())
-                elif event["type"] == "chunk":
-                    await request.chunk(Context.audio(event))
-                elif event["type"] == "error":
-                    request.writer.transport.abort()
-                    return
-        await request.chunk(b"")
-
-
-async def run(arguments: argparse.Namespace) -> None:
-    """Serve until SIGTERM."""
-    clock = Clock(arguments.clock)
-    stop = asyncio.Event()
-    on_sigterm = (lambda: os._exit(0)) if arguments.on_sigterm == "exit" else stop.set
-    loop = asyncio.get_running_loop()
-    if arguments.on_sigterm != "ignore":
-        loop.add_signal_handler(signal.SIGTERM, on_sigterm)
-    else:
-        loop.add_signal_handler(signal.SIGTERM, lambda: None)
-    backend: Backend
+async def backend_of(arguments: argparse.Namespace) -> Backend:
+    """Return where the audio comes from."""
     if arguments.standalone:
-        backend = Standalone(Engine(clock, chunk_seconds=arguments.chunk_seconds))
-    else:
-        # Only here: a standalone server needs the standard library and nothing else.
-        from tests.standin.distributed import Distributed
+        return standalone(arguments)
+    # Only here: a standalone server needs the standard library and nothing else.
+    from tests.standin.distributed import Distributed
 
-        backend = await Distributed.start(arguments.nats, clock.real(arguments.silence_seconds))
-    api = Api(backend, clock, Faults.parse(arguments.fault))
-    await web.listen(api.serve, None if arguments.host == "*" else arguments.host, arguments.port)
-    await web.listen(api.serve_metrics, "127.0.0.1", arguments.metrics_port)
-    await stop.wait()
+    silence = Clock(arguments.clock).real(arguments.silence_seconds)
+    return await Distributed.start(arguments.nats, silence)
 
 
-def main() -> None:
+async def main() -> None:
     """Run one API server."""
-    parser = argparse.ArgumentParser(description="stand-in for the API server")
-    add = parser.add_argument
-    add("--host", default="127.0.0.1", help="address to serve on; * for all, of both families")
-    add("--port", type=int, required=True)
-    add("--metrics-port", type=int, required=True)
-    where = parser.add_mutually_exclusive_group(required=True)
+    options = parser()
+    where = options.add_mutually_exclusive_group(required=True)
     where.add_argument("--nats", help="servers, separated by commas")
     where.add_argument("--standalone", action="store_true", help="the model in this process")
-    add("--on-sigterm", choices=["exit", "ignore"], default="exit")
-    add("--fault", default="", help="name or name:share, see faults.py")
-    add("--silence-seconds", type=float, default=10.0, help="longest wait for a worker")
-    add("--chunk-seconds", type=float, default=0.5)
-    add("--clock", type=float, default=1.0, help="how many times faster than the wall clock")
-    asyncio.run(run(parser.parse_args()))
+    options.add_argument(
+        "--silence-seconds", type=float, default=10.0, help="longest wait for a worker"
+    )
+    arguments = options.parse_args()
+    await run(arguments, await backend_of(arguments))
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

@@ -13,8 +13,8 @@ from typing import Any
 from cartesia import AsyncCartesia, CartesiaError
 from websockets.exceptions import WebSocketException
 
+from sidecar.stand_in.speech import Speech
 from tests.standin.pod import Pod, TargetGroup
-from tests.standin.speech import Speech
 
 VOICE: Any = {"mode": "id", "id": "standin"}
 ENCODING = "pcm_mulaw"

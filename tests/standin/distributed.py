@@ -11,8 +11,8 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from tests.standin.context import GenerationError, Part
-from tests.standin.speech import Speech
+from sidecar.stand_in.context import GenerationError, Part
+from sidecar.stand_in.speech import Speech
 from tests.standin.worker import CANCEL_SUBJECT, connect, request_subject
 
 

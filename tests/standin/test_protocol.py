@@ -17,10 +17,10 @@ import pytest
 from cartesia import AsyncCartesia
 from websockets.exceptions import ConnectionClosed
 
-from tests.standin import speech
-from tests.standin.faults import FAULTS, Faults
+from sidecar.stand_in import speech
+from sidecar.stand_in.faults import FAULTS, Faults
+from sidecar.stand_in.speech import Speech
 from tests.standin.process import ROOT, Process, free_ports, http_get, metric, python, until
-from tests.standin.speech import Speech
 
 TEXT = "Seven words make up this short sentence."
 VOICE: Any = {"mode": "id", "id": "standin"}

@@ -18,10 +18,10 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from tests.standin import web
-from tests.standin.clock import Clock
-from tests.standin.engine import Engine
-from tests.standin.speech import Speech, encode
+from sidecar.stand_in import web
+from sidecar.stand_in.clock import Clock
+from sidecar.stand_in.engine import Engine
+from sidecar.stand_in.speech import Speech, encode
 
 ON_SIGTERM = {
     "drain": "unsubscribes, finishes what it has, exits",

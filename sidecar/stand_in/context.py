@@ -9,10 +9,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from tests.standin import speech
-from tests.standin.clock import Clock
-from tests.standin.faults import CHUNKS_BEFORE, SLOWNESS
-from tests.standin.speech import Speech
+from sidecar.stand_in import speech
+from sidecar.stand_in.clock import Clock
+from sidecar.stand_in.faults import CHUNKS_BEFORE, SLOWNESS
+from sidecar.stand_in.speech import Speech
 
 MAX_BUFFER_DELAY_MS = 3000
 """The vendor's default of `max_buffer_delay_ms`."""

@@ -7,9 +7,9 @@ import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from tests.standin import speech
-from tests.standin.clock import Clock
-from tests.standin.speech import Speech
+from sidecar.stand_in import speech
+from sidecar.stand_in.clock import Clock
+from sidecar.stand_in.speech import Speech
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Engine:
                 self.idle.set()
 
     def metrics(self) -> str:
-        """The vendor's worker metrics; which types the vendor uses is not public: gauges here."""
+        """Return the worker's metrics; which types the vendor's have is not public: gauges here."""
         values = {
             "inferno_worker_load": self.load,
             "inferno_worker_capacity": self.capacity,

@@ -129,7 +129,7 @@ def done_event(context_id: str) -> dict[str, Any]:
 
 
 def flush_done_event(context_id: str, flush_id: int) -> dict[str, Any]:
-    """A flushed part of a context is complete."""
+    """Return the event that says that a flushed part of a context is complete."""
     return {
         "type": "flush_done",
         "context_id": context_id,
@@ -152,7 +152,7 @@ def timestamps_event(context_id: str, words: dict[str, list[Any]]) -> dict[str, 
 
 
 def error_event(context_id: str | None, status: int, code: str, message: str) -> dict[str, Any]:
-    """A failure; ends its context."""
+    """Return the event of a failure, which ends its context."""
     return {
         "type": "error",
         "context_id": context_id,

@@ -1,0 +1,191 @@
+"""The wire protocol of the API server: HTTP and WebSocket on one port, metrics on another."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+
+from sidecar.stand_in import web
+from sidecar.stand_in.clock import Clock
+from sidecar.stand_in.context import Context, Part
+from sidecar.stand_in.engine import Engine
+from sidecar.stand_in.faults import Faults
+from sidecar.stand_in.speech import Speech, encode
+
+
+class Backend(Protocol):
+    """Where audio comes from."""
+
+    def generate(self, model: str, text: Speech) -> AsyncGenerator[Part, None]:
+        """Audio of one text; raises GenerationError."""
+
+    def metrics(self) -> str:
+        """Return what it adds to the metrics."""
+
+
+class Standalone:
+    """The model in the same process: one container that serves directly."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def generate(self, model: str, text: Speech) -> AsyncGenerator[Part, None]:
+        """See `Backend`."""
+        async with aclosing(self._engine.say(text)) as parts:
+            async for audio, step_ms in parts:
+                yield Part(encode(audio), step_ms)
+
+    def metrics(self) -> str:
+        """See `Backend`."""
+        return self._engine.metrics()
+
+
+_GENERATE = (("POST", "/tts/sse"), ("POST", "/tts/bytes"))
+
+
+class Api:
+    """The HTTP and WebSocket server."""
+
+    def __init__(self, backend: Backend, clock: Clock, faults: Faults) -> None:
+        self._backend, self._clock, self._faults = backend, clock, faults
+
+    async def serve(self, request: web.Request) -> None:
+        """Answer on the service port."""
+        route = (request.method, request.path)
+        if request.wants_websocket and request.path == "/tts/websocket":
+            if await self._authorized(request):
+                await self._websocket(request.upgrade())
+        elif route == ("GET", "/status"):
+            await request.answer(200, "ok\n")
+        elif route == ("GET", "/"):
+            await request.answer(200, {"ok": True, "version": "standin"})
+        elif route == ("GET", "/voices"):
+            if await self._authorized(request):
+                await request.answer(200, {"data": [], "has_more": False})
+        elif route in _GENERATE and await self._authorized(request):
+            await self._post(request)
+
+    async def serve_metrics(self, request: web.Request) -> None:
+        """Answer on the metrics port; PUT /faults sets the fault."""
+        if request.path == "/metrics":
+            await request.answer(200, self._backend.metrics())
+        elif (request.method, request.path) == ("PUT", "/faults"):
+            try:
+                self._faults = Faults.parse(request.body.decode())
+            except ValueError as error:
+                await request.answer(400, f"{error}\n")
+            else:
+                await request.answer(200, "ok\n")
+
+    async def _authorized(self, request: web.Request) -> bool:
+        key = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if key or request.headers.get("x-api-key"):
+            return True
+        await request.answer(401, {"title": "unauthorized", "message": "no API key"})
+        return False
+
+    def _context(self, context_id: str) -> Context:
+        return Context(context_id, self._backend.generate, self._clock, self._faults.strike())
+
+    async def _websocket(self, socket: web.WebSocket) -> None:
+        contexts: dict[str, Context] = {}
+        tasks: dict[str, asyncio.Task[None]] = {}
+
+        async def run(context: Context) -> None:
+            with contextlib.suppress(OSError):
+                async for event in context.events():
+                    if event is None:
+                        socket.abort()
+                    else:
+                        await socket.send(event)
+            contexts.pop(context.context_id, None)
+            tasks.pop(context.context_id, None)
+
+        try:
+            async for message in socket:
+                body = json.loads(message)
+                context_id = str(body.get("context_id") or uuid.uuid4())
+                if body.get("cancel"):
+                    contexts.pop(context_id, None)
+                    if task := tasks.pop(context_id, None):
+                        task.cancel()
+                    continue
+                if context_id not in contexts:
+                    contexts[context_id] = context = self._context(context_id)
+                    tasks[context_id] = asyncio.create_task(run(context))
+                contexts[context_id].feed(body)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def _post(self, request: web.Request) -> None:
+        try:
+            body = request.json()
+            Speech.of(body)
+        except ValueError as error:
+            await request.answer(400, {"title": "bad request", "message": str(error)})
+            return
+        context = self._context(str(body.get("context_id") or uuid.uuid4()))
+        context.feed({**body, "continue": False})
+        sse = request.path == "/tts/sse"
+        async with aclosing(context.events()) as events:
+            async for event in events:
+                if event is None:
+                    request.writer.transport.abort()
+                    return
+                if event["type"] == "error" and not request.answered:
+                    await request.answer(event["status_code"], event)
+                    return
+                if not request.answered:
+                    request.begin("text/event-stream" if sse else "application/octet-stream")
+                if sse:
+                    await request.chunk(f"data: {json.dumps(event)}\n\n".encode())
+                elif event["type"] == "chunk":
+                    await request.chunk(Context.audio(event))
+                elif event["type"] == "error":
+                    request.writer.transport.abort()
+                    return
+        await request.chunk(b"")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options that every server has."""
+    options = argparse.ArgumentParser(description="stand-in for the API server")
+    add = options.add_argument
+    add("--host", default="127.0.0.1", help="address to serve on; * for all, of both families")
+    add("--port", type=int, required=True)
+    add("--metrics-port", type=int, required=True)
+    add("--on-sigterm", choices=["exit", "ignore"], default="exit")
+    add("--fault", default="", help="name or name:share, see faults.py")
+    add("--chunk-seconds", type=float, default=0.5)
+    add("--clock", type=float, default=1.0, help="how many times faster than the wall clock")
+    return options
+
+
+def standalone(arguments: argparse.Namespace) -> Backend:
+    """Return the backend of a server that has the model in its own process."""
+    return Standalone(Engine(Clock(arguments.clock), chunk_seconds=arguments.chunk_seconds))
+
+
+async def run(arguments: argparse.Namespace, backend: Backend) -> None:
+    """Serve until SIGTERM."""
+    stop = asyncio.Event()
+    on_sigterm = (lambda: os._exit(0)) if arguments.on_sigterm == "exit" else stop.set
+    loop = asyncio.get_running_loop()
+    if arguments.on_sigterm != "ignore":
+        loop.add_signal_handler(signal.SIGTERM, on_sigterm)
+    else:
+        loop.add_signal_handler(signal.SIGTERM, lambda: None)
+    api = Api(backend, Clock(arguments.clock), Faults.parse(arguments.fault))
+    host = None if arguments.host == "*" else arguments.host
+    await web.listen(api.serve, host, arguments.port)
+    await web.listen(api.serve_metrics, host, arguments.metrics_port)
+    await stop.wait()
