@@ -165,9 +165,19 @@ def keda(catalogue: Catalogue) -> Values:
     }
 
 
-def nvidia_device_plugin(catalogue: Catalogue) -> Values:
-    """Return the values of the NVIDIA device plugin's chart: a pod on every GPU node."""
+def nvidia_device_plugin(catalogue: Catalogue, *, gpus: bool) -> Values:
+    """Return the values of the NVIDIA device plugin's chart: a pod on every GPU node.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The private registry.
+    gpus : bool
+        Whether the nodes have GPUs. On those that have none the plugin would exit again and again,
+        and the chart never be ready; told not to, it waits.
+    """
     return {
+        **({} if gpus else {"failOnInitError": "false"}),
         "image": _image(catalogue, "k8s-device-plugin"),
         # Feature discovery would bring more images; the pool's label says where GPUs are.
         "gfd": {"enabled": False},

@@ -35,6 +35,8 @@ class Controllers(Construct):
         The VPC.
     queue_name : str
         Karpenter's interruption queue.
+    gpus : bool
+        Whether the nodes of the GPU pool have any; those of a stand-in do not.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Controllers(Construct):
         catalogue: Catalogue,
         vpc_id: str,
         queue_name: str,
+        gpus: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._cluster = cluster
@@ -82,7 +85,7 @@ class Controllers(Construct):
         self.nvidia_device_plugin = self._chart(
             "nvidia-device-plugin",
             "nvidia-device-plugin",
-            chart_values.nvidia_device_plugin(catalogue),
+            chart_values.nvidia_device_plugin(catalogue, gpus=gpus),
         )
 
     def _chart(self, name: str, namespace: str, values: Values) -> eks.HelmChart:

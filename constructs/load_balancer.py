@@ -9,9 +9,6 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
-API_PORT = 5000
-HEALTH_PATH = "/status"
-
 # Network Load Balancers guide, "Edit target group attributes": the deregistration delay is 3,600 s
 # at most, and at least 120 s is advised so that requests complete.
 _DEREGISTRATION_SECONDS = (120, 3600)
@@ -45,6 +42,10 @@ class StreamLoadBalancer(Construct):
         Security group of the pods; this construct opens it for the load balancer.
     port : int
         The listener's port.
+    target_port : int
+        The pods' port.
+    health_path : str or None
+        Path that answers 200 when a pod serves; None where the port alone tells.
     certificate_arn : str, optional
         ARN of an ACM certificate; makes the listener TLS.
     tcp_idle_timeout_seconds : int
@@ -61,7 +62,7 @@ class StreamLoadBalancer(Construct):
     load_balancer : aws_elasticloadbalancingv2.NetworkLoadBalancer
         The load balancer.
     target_group : aws_elasticloadbalancingv2.NetworkTargetGroup
-        The API pods, registered by the load balancer controller.
+        The pods that serve, registered by the load balancer controller.
     """
 
     def __init__(
@@ -75,6 +76,8 @@ class StreamLoadBalancer(Construct):
         client_cidrs: Sequence[str],
         target_security_group: ec2.ISecurityGroup,
         port: int,
+        target_port: int,
+        health_path: str | None,
         certificate_arn: str | None,
         tcp_idle_timeout_seconds: int,
         drain_seconds: int,
@@ -82,6 +85,7 @@ class StreamLoadBalancer(Construct):
         private_link: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._target_port = target_port
         targets = target_security_group.security_group_id
         self.load_balancer = elbv2.NetworkLoadBalancer(
             self,
@@ -108,7 +112,7 @@ class StreamLoadBalancer(Construct):
                 " best effort; the VPC's flow logs record every connection of either listener.",
             )
         )
-        self.target_group = self._target_group(vpc, drain_seconds)
+        self.target_group = self._target_group(vpc, drain_seconds, health_path)
         self._add_listener(port, certificate_arn, tcp_idle_timeout_seconds)
 
     def _security_group(
@@ -133,8 +137,8 @@ class StreamLoadBalancer(Construct):
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     ip_protocol="tcp",
-                    from_port=API_PORT,
-                    to_port=API_PORT,
+                    from_port=self._target_port,
+                    to_port=self._target_port,
                     destination_security_group_id=targets,
                     description="API pods",
                 )
@@ -145,8 +149,8 @@ class StreamLoadBalancer(Construct):
             "TargetIngress",
             group_id=targets,
             ip_protocol="tcp",
-            from_port=API_PORT,
-            to_port=API_PORT,
+            from_port=self._target_port,
+            to_port=self._target_port,
             source_security_group_id=group.attr_group_id,
             description="API pods from the load balancer",
         )
@@ -154,22 +158,24 @@ class StreamLoadBalancer(Construct):
             self, "Imported", group.attr_group_id, mutable=False
         )
 
-    def _target_group(self, vpc: ec2.IVpc, drain_seconds: int) -> elbv2.NetworkTargetGroup:
+    def _target_group(
+        self, vpc: ec2.IVpc, drain_seconds: int, health_path: str | None
+    ) -> elbv2.NetworkTargetGroup:
         least, most = _DEREGISTRATION_SECONDS
         group = elbv2.NetworkTargetGroup(
             self,
             "Api",
             vpc=vpc,
             protocol=elbv2.Protocol.TCP,
-            port=API_PORT,
+            port=self._target_port,
             target_type=elbv2.TargetType.IP,
             preserve_client_ip=False,
             deregistration_delay=cdk.Duration.seconds(min(most, max(least, drain_seconds))),
             connection_termination=False,
             health_check=elbv2.HealthCheck(
-                protocol=elbv2.Protocol.HTTP,
-                path=HEALTH_PATH,
-                port=str(API_PORT),
+                protocol=elbv2.Protocol.HTTP if health_path else elbv2.Protocol.TCP,
+                path=health_path,
+                port=str(self._target_port),
                 interval=cdk.Duration.seconds(_HEALTH_INTERVAL_SECONDS),
                 timeout=cdk.Duration.seconds(_HEALTH_TIMEOUT_SECONDS),
                 healthy_threshold_count=_HEALTHY_CHECKS,

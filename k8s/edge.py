@@ -1,4 +1,4 @@
-"""The way from the load balancer to the API pods."""
+"""The way from the load balancer to the pods that serve."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from cdk8s_plus_35 import k8s
 
 from sonic_eks.k8s.chart import DeploymentChart, custom_object, metadata
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.sonic.api import API, API_PORT, HTTP_PORT_NAME, api_labels
+from sonic_eks.k8s.sonic.front import HTTP_PORT_NAME, front_of
 from sonic_eks.late import Late
 
 
 class Edge(DeploymentChart):
-    """The API's Service and its binding to the target group.
+    """The Service of the pods that serve, and its binding to the target group.
 
-    Both are applied before the API pods: the load balancer controller gives a pod its readiness
+    Both are applied before the pods: the load balancer controller gives a pod its readiness
     gate only when it is created, and only for bindings that are there by then.
     """
 
     def build(self) -> None:
         """Add the Service and the TargetGroupBinding."""
-        labels = api_labels(self.config)
+        front = front_of(self.config)
+        labels = front.labels
         k8s.KubeService(
             self,
             "Service",
-            metadata=metadata(API, labels, namespace=SONIC_NAMESPACE),
+            metadata=metadata(front.name, labels, namespace=SONIC_NAMESPACE),
             spec=k8s.ServiceSpec(
                 type="ClusterIP",
                 selector=labels.selector,
                 ports=[
                     k8s.ServicePort(
                         name=HTTP_PORT_NAME,
-                        port=API_PORT,
+                        port=front.port,
                         target_port=k8s.IntOrString.from_string(HTTP_PORT_NAME),
                     )
                 ],
@@ -43,11 +44,11 @@ class Edge(DeploymentChart):
             "Binding",
             api_version="elbv2.k8s.aws/v1beta1",
             kind="TargetGroupBinding",
-            name=API,
+            name=front.name,
             namespace=SONIC_NAMESPACE,
             labels=labels,
             spec={
-                "serviceRef": {"name": API, "port": API_PORT},
+                "serviceRef": {"name": front.name, "port": front.port},
                 "targetGroupARN": Late.TARGET_GROUP.marker,
                 "targetGroupProtocol": "TCP",
                 "targetType": "ip",

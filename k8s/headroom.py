@@ -10,6 +10,7 @@ from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.placement import Placement, Pool
 from sonic_eks.k8s.pods import container_security, pod_template, resources
+from sonic_eks.k8s.sonic.gpu_pods import gpu_share
 
 HEADROOM = "sonic-headroom"
 
@@ -68,16 +69,24 @@ class Headroom(DeploymentChart):
         return k8s.Container(
             name="pause",
             image=self.catalogue.image(PAUSE_IMAGE),
-            resources=resources(cpu_millicores=10, memory_mib=16, ephemeral_mib=1, gpus=1),
+            resources=self._place(),
             security_context=container_security(read_only_root=True, user=_USER),
         )
+
+    def _place(self) -> k8s.ResourceRequirements:
+        if self.config.gpu_type.gpus:
+            return resources(cpu_millicores=10, memory_mib=16, ephemeral_mib=1, gpus=1)
+        # Without GPUs to count, a place is what a server requests.
+        return gpu_share(self.config, self.config.models[0])
 
     def _pulls(self) -> list[k8s.Container]:
         """Return containers that end at once: the node then has the workers' images.
 
-        They are several gigabytes, and a start would wait for them. The image is Ubuntu 22.04
-        (Cartesia, "Architecture").
+        They are several gigabytes, and a start would wait for them. The worker's image is Ubuntu
+        22.04 (Cartesia, "Architecture"); what another one has is not known.
         """
+        if self.config.topology == "standalone":
+            return []
         return [
             k8s.Container(
                 name=f"pull-{model.name}",

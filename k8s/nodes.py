@@ -91,7 +91,9 @@ class KarpenterPool:
 
 def karpenter_pools(config: Configuration) -> tuple[KarpenterPool, ...]:
     """Return the pools that may have a node."""
-    pools = (_cpu(config), _burst(config), _overflow(config))
+    pools: tuple[KarpenterPool, ...] = (_burst(config), _overflow(config))
+    if config.has_serving_nodes:
+        pools = (_cpu(config), *pools)
     return tuple(pool for pool in pools if pool.nodes)
 
 
@@ -207,7 +209,7 @@ def _gpu_termination_seconds(config: Configuration) -> int:
     node takes as many node starts and model loads as it has GPUs, and one drain.
     """
     longest_load = max(model.load_seconds for model in config.models)
-    one_by_one = config.nodes.gpu.gpus_per_node * (NODE_START_SECONDS + longest_load)
+    one_by_one = config.nodes.gpu.workers_per_node * (NODE_START_SECONDS + longest_load)
     return config.drain.grace_seconds + one_by_one
 
 

@@ -179,6 +179,14 @@ def one_by_one(*, surge: bool = True) -> k8s.DeploymentStrategy:
     )
 
 
-def content_hash(text: str) -> dict[str, str]:
-    """Return a pod annotation that changes with a ConfigMap, so that pods follow it."""
-    return {"sonic-eks/config-sha256": hashlib.sha256(text.encode()).hexdigest()}
+def content_hash(text: str, *, of: str = "config") -> dict[str, str]:
+    """Return a pod annotation that changes with a ConfigMap, so that pods follow it.
+
+    Parameters
+    ----------
+    text : str
+        What the ConfigMap holds.
+    of : str
+        What it is, in the annotation's key.
+    """
+    return {f"sonic-eks/{of}-sha256": hashlib.sha256(text.encode()).hexdigest()}

@@ -47,6 +47,23 @@ def active_streams() -> str:
     return _held_sum(ACTIVE_STREAMS, {"component": "api"})
 
 
+def standalone_generations(load_metric: str | None, per_stream: float) -> str:
+    """Return the query for the generations in progress on servers that stand alone.
+
+    Parameters
+    ----------
+    load_metric : str or None
+        The server's own count; None for what the active streams stand for.
+    per_stream : float
+        Generations of an active stream.
+    """
+    where = {"component": "standalone"}
+    if load_metric is not None:
+        return _held_sum(load_metric, where)
+    streams = _held_sum(ACTIVE_STREAMS, where)
+    return streams if per_stream == 1 else f"{per_stream:g} * {streams}"
+
+
 def _held_sum(metric: str, where: Mapping[str, str]) -> str:
     """Return a sum over pods in which each counts with its last value.
 

@@ -19,6 +19,7 @@ from sonic_eks.k8s.prometheus import Prometheus
 from sonic_eks.k8s.scaling import Scaling
 from sonic_eks.k8s.sonic.api import Api
 from sonic_eks.k8s.sonic.license_proxy import LicenseProxy
+from sonic_eks.k8s.sonic.standalone import Standalone
 from sonic_eks.k8s.sonic.worker import Workers
 from sonic_eks.k8s.stream_gate import StreamGate
 from sonic_eks.k8s.weights import WeightsVolume
@@ -57,10 +58,23 @@ _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
     ("edge", Edge, ("namespaces",)),
     ("stream-gate", StreamGate, ("namespaces",)),
     ("api", Api, ("nats", "license-proxy", "edge", "stream-gate")),
+    ("standalone", Standalone, ("nodes", "weights", "license-proxy", "edge", "stream-gate")),
     ("workers", Workers, ("nodes", "weights", "nats", "license-proxy", "stream-gate")),
     ("headroom", Headroom, ("nodes", "namespaces")),
-    ("scaling", Scaling, ("prometheus", "api", "workers")),
+    ("scaling", Scaling, ("prometheus", "api", "workers", "standalone")),
 )
+
+
+def _unwanted(config: Configuration) -> set[str]:
+    """Return the charts that a deployment does not need."""
+    found = {"nats", "api", "workers"} if config.topology == "standalone" else {"standalone"}
+    if not karpenter_pools(config):
+        found.add("nodes")
+    if not config.has_license_proxy:
+        found.add("license-proxy")
+    if not config.scaling.headroom_gpus:
+        found.add("headroom")
+    return found
 
 
 def render_charts(config: Configuration, catalogue: Catalogue) -> tuple[RenderedChart, ...]:
@@ -79,11 +93,7 @@ def render_charts(config: Configuration, catalogue: Catalogue) -> tuple[Rendered
         The charts in apply order; a chart that the deployment does not need is left out.
     """
     app = cdk8s.App()
-    unwanted = set()
-    if not karpenter_pools(config):
-        unwanted.add("nodes")
-    if not config.scaling.headroom_gpus:
-        unwanted.add("headroom")
+    unwanted = _unwanted(config)
     wanted = [chart for chart in _CHARTS if chart[0] not in unwanted]
     names = {name for name, _, _ in wanted}
     return tuple(

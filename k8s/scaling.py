@@ -8,8 +8,8 @@ from sonic_eks.k8s.chart import DeploymentChart, custom_object
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.prometheus import PROMETHEUS_URL
-from sonic_eks.k8s.queries import active_generations, active_streams
-from sonic_eks.k8s.sonic.api import API, api_labels
+from sonic_eks.k8s.queries import active_generations, active_streams, standalone_generations
+from sonic_eks.k8s.sonic.front import front_of
 from sonic_eks.k8s.sonic.worker import worker_labels, worker_name
 
 # kube-controller-manager reference: horizontal-pod-autoscaler-sync-period is 15 seconds.
@@ -20,14 +20,34 @@ _FAILURES_UNTIL_FALLBACK = 3
 
 
 class Scaling(DeploymentChart):
-    """One scaler for the API and one for each model's workers."""
+    """A scaler for the API and one for each model's workers; one where servers stand alone."""
 
     def build(self) -> None:
         """Add the ScaledObjects."""
-        scaling = self.config.scaling
+        if self.config.topology == "standalone":
+            self._standalone()
+        else:
+            self._distributed()
+
+    def _standalone(self) -> None:
+        config, front = self.config, front_of(self.config)
+        load = config.standalone.load_metric
+        (model,) = config.models
         self._scaler(
-            API,
-            api_labels(self.config),
+            front.name,
+            front.labels,
+            minimum=model.min_replicas,
+            maximum=model.max_replicas,
+            metric="active_generations" if load else "active_streams",
+            query=standalone_generations(load, config.generations_per_stream),
+            target=config.generations_per_gpu * config.scaling.target_utilization,
+        )
+
+    def _distributed(self) -> None:
+        scaling, front = self.config.scaling, front_of(self.config)
+        self._scaler(
+            front.name,
+            front.labels,
             minimum=self.config.api.min_replicas,
             maximum=self.config.api.max_replicas,
             metric="active_streams",

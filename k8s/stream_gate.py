@@ -9,6 +9,7 @@ from cdk8s_plus_35 import k8s
 from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config.node_rules import GATE_MIB, GATE_MILLICORES
 from sonic_eks.config.service import Drain
+from sonic_eks.config.standalone import GATE_PORT
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
@@ -17,7 +18,6 @@ from sonic_eks.k8s.probes import http_probe
 from sonic_eks.sidecar_code import sidecar_code
 
 GATE = "stream-gate"
-GATE_PORT = 8090
 GATE_PORT_NAME = "gate"
 
 _PACKAGE = "stream_gate"
@@ -78,7 +78,8 @@ def gate_container(
         # No CPU limit: a look that comes late is a drain that ends late.
         resources=resources(cpu_millicores=GATE_MILLICORES, memory_mib=GATE_MIB, ephemeral_mib=16),
         security_context=container_security(read_only_root=True, user=_USER),
-        startup_probe=http_probe("/ready", GATE_PORT_NAME, period_seconds=1, failures=60),
+        # Whether it runs: it may be ready only when the server is, which starts after it.
+        startup_probe=http_probe("/live", GATE_PORT_NAME, period_seconds=1, failures=60),
         readiness_probe=http_probe("/ready", GATE_PORT_NAME, period_seconds=5, failures=3),
         # It answers while a drain runs whatever else is wrong: a restart would end the drain.
         liveness_probe=http_probe("/live", GATE_PORT_NAME, period_seconds=20, failures=6),
@@ -97,7 +98,7 @@ def gate_volume() -> k8s.Volume:
 
 def gate_annotations() -> dict[str, str]:
     """Return pod annotations that change with the gate's code, so that pods follow it."""
-    return content_hash("".join(sidecar_code(_PACKAGE).values()))
+    return content_hash("".join(sidecar_code(_PACKAGE).values()), of=GATE)
 
 
 def drain_hook() -> k8s.Lifecycle:

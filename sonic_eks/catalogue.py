@@ -6,11 +6,16 @@ from typing import Any
 
 from sonic_eks.config import Configuration
 from sonic_eks.config.aws import dns_suffix_of
-from sonic_eks.config.vendor_images import API_IMAGE, LICENSE_PROXY_IMAGE, worker_image
+from sonic_eks.config.vendor_images import (
+    API_IMAGE,
+    LICENSE_PROXY_IMAGE,
+    vendor_images,
+    worker_image,
+)
 from sonic_eks.late import Late
 from sonic_eks.mirror.artifact import Artifact
 from sonic_eks.mirror.lock import Lock, locked
-from sonic_eks.upstream import PAUSE_IMAGE, PYTHON_IMAGE, UPSTREAMS, Kind
+from sonic_eks.upstream import NATS_IMAGE, PAUSE_IMAGE, PYTHON_IMAGE, UPSTREAMS, Kind
 
 __all__ = [
     "API_IMAGE",
@@ -84,9 +89,8 @@ def _artifacts(config: Configuration) -> list[Artifact]:
             **_from(config, None if upstream.is_http else upstream.source, upstream.kind),
         )
         for upstream in UPSTREAMS
+        if _needs(config, upstream.name)
     ]
-    vendor = {API_IMAGE: config.api.image, LICENSE_PROXY_IMAGE: config.license.image}
-    vendor |= {worker_image(model.name): model.image for model in config.models}
     registry = config.registry.vendor_registry
     found += [
         Artifact(
@@ -98,9 +102,18 @@ def _artifacts(config: Configuration) -> list[Artifact]:
             repository=f"{prefix}/images/{name}",
             **_from(config, registry, Kind.IMAGE),
         )
-        for name, image in vendor.items()
+        for name, image in vendor_images(config).items()
     ]
     return found
+
+
+def _needs(config: Configuration, name: str) -> bool:
+    """Return whether a deployment reads a public artifact: most are for all."""
+    if name == NATS_IMAGE:
+        return config.topology == "distributed"
+    if name == PAUSE_IMAGE:
+        return config.scaling.headroom_gpus > 0
+    return True
 
 
 def _from(config: Configuration, source: str | None, kind: Kind) -> dict[str, Any]:

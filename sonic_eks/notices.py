@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sonic_eks.config import Configuration
+from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.deployment import Deployment
 
 # Families that Karpenter's compiled-in price list (v1.14.1, us-east-1) lacks; in a VPC it asks
@@ -37,10 +38,11 @@ def warnings(deployment: Deployment) -> list[Notice]:
             Notice(
                 "scaling.generationsPerGpu",
                 f"capacity is assumed, not measured: {config.generations_per_gpu} generations"
-                f" per {config.gpu_type.gpu} within {config.slo.ttfb_ms} ms at"
-                f" p{config.slo.percentile}",
+                f" per {config.gpu_type.gpu or config.gpu_type.name} within"
+                f" {config.slo.ttfb_ms} ms at p{config.slo.percentile}",
             )
         )
+    found += _of_standalone(config)
     if not config.cluster.admin_role_arns:
         found.append(
             Notice("cluster.adminRoleArns", "no role may administer the cluster with kubectl")
@@ -69,7 +71,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
                 "an update of workers takes one away before its successor is there",
             )
         )
-    elif workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.gpus_per_node:
+    elif workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.workers_per_node:
         found.append(
             Notice(
                 "nodes.gpu.maxNodes",
@@ -122,8 +124,35 @@ def _of_gpu_nodes(config: Configuration) -> list[Notice]:
     return found
 
 
+def _of_standalone(config: Configuration) -> list[Notice]:
+    if config.topology != "standalone":
+        return []
+    found = []
+    settings = config.standalone
+    if settings.stand_in:
+        found.append(
+            Notice("standalone.standIn", "a stand-in serves: tones, no speech, and any key is good")
+        )
+    if settings.load_metric is None and config.scaling.generations_per_stream is None:
+        found.append(
+            Notice(
+                "scaling.generationsPerStream",
+                "an active stream is assumed to be one generation: not measured",
+            )
+        )
+    if settings.warm_up.body is None:
+        found.append(
+            Notice(
+                "standalone.warmUp.body",
+                "a server gets callers without a warm-up: its first generations may be slow",
+            )
+        )
+    return found
+
+
 def _of_the_mirror(config: Configuration) -> list[Notice]:
-    if config.registry.vendor_registry is not None or not config.registry.mirror_on_deploy:
+    given = config.registry.vendor_registry is not None or not vendor_images(config)
+    if given or not config.registry.mirror_on_deploy:
         return []
     return [
         Notice(
@@ -137,22 +166,28 @@ def _of_the_mirror(config: Configuration) -> list[Notice]:
 def unset_vendor_names(config: Configuration) -> list[Notice]:
     """Return the names that only the vendor can give, and that are therefore not rendered."""
     found = []
-    if config.registry.vendor_registry is None:
+    if config.registry.vendor_registry is None and vendor_images(config):
         found.append(Notice("registry.vendorRegistry", "where the Sonic images are copied from"))
+    if config.standalone.stand_in:
+        return found
+    alone = config.topology == "standalone"
     for field, name, purpose in (
         ("natsUrlEnv", config.api.nats_url_env, "NATS URL of the API"),
         ("licenseUrlEnv", config.api.license_url_env, "license proxy's URL of the API"),
     ):
-        if name is None:
+        if name is None and not alone:
             found.append(Notice(f"api.{field}", purpose))
     for index, model in enumerate(config.models):
-        for field, name, purpose in (
+        names = [
             ("concurrencyEnv", model.concurrency_env, "concurrency limit"),
             ("batchSizeEnv", model.batch_size_env, "batch size"),
             ("weightsPathEnv", model.weights_path_env, "path of the weights"),
-            ("natsUrlEnv", model.nats_url_env, "NATS URL"),
-            ("licenseUrlEnv", model.license_url_env, "license proxy's URL"),
-        ):
+        ]
+        if not alone:
+            names.append(("natsUrlEnv", model.nats_url_env, "NATS URL"))
+        if config.has_license_proxy:
+            names.append(("licenseUrlEnv", model.license_url_env, "license proxy's URL"))
+        for field, name, purpose in names:
             if name is None:
                 found.append(Notice(f"models.{index}.{field}", f"{purpose} of {model.name}"))
     return found

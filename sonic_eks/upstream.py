@@ -57,6 +57,7 @@ class Upstream:
         return self.source.startswith("https://")
 
 
+NATS_IMAGE = "nats"
 PYTHON_IMAGE = "python"
 """Runs what this project puts into pods: standard library only, so the slim image will do."""
 
@@ -127,7 +128,9 @@ UPSTREAMS: tuple[Upstream, ...] = (
     ),
     Upstream("prometheus", Kind.IMAGE, "quay.io/prometheus/prometheus", "v3.13.1", "prometheus"),
     # Docker Hub's image, without its limit on anonymous pulls from a shared address.
-    Upstream("nats", Kind.IMAGE, "public.ecr.aws/docker/library/nats", "2.12.8-alpine", "sonic"),
+    Upstream(
+        NATS_IMAGE, Kind.IMAGE, "public.ecr.aws/docker/library/nats", "2.12.8-alpine", "sonic"
+    ),
     Upstream(
         PYTHON_IMAGE,
         Kind.IMAGE,

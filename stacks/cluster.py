@@ -136,6 +136,7 @@ class ClusterStack(DeploymentStack):
             catalogue=catalogue,
             vpc_id=vpc.vpc_id,
             queue_name=names.karpenter_queue,
+            gpus=config.gpu_type.gpus > 0,
         )
         controllers.install_after(addons)
         controllers.karpenter.node.add_dependency(karpenter, placement_group)
@@ -188,7 +189,7 @@ class ClusterStack(DeploymentStack):
         replaced = nodes.upgrade == "replaceGroup"
         version = None if replaced else config.cluster.version
         labels = {GENERATION_LABEL: str(generation)} if replaced else {}
-        return [
+        pools = [
             ManagedNodePool(
                 self,
                 f"SystemNodes{suffix}",
@@ -201,20 +202,6 @@ class ClusterStack(DeploymentStack):
                 root_volume_gib=nodes.system.root_volume_gib,
                 subnets=system_subnets,
                 role=role,
-            ),
-            ManagedNodePool(
-                self,
-                f"ServingNodes{suffix}",
-                cluster=self.cluster,
-                kubernetes_version=version,
-                labels=labels,
-                pool=Pool.SERVING,
-                instance_type=types[nodes.serving.instance_type],
-                size=nodes.serving.size,
-                root_volume_gib=nodes.serving.root_volume_gib,
-                subnets=[serving_subnet],
-                role=role,
-                taints=[taint(key=POOL_LABEL, value=Pool.SERVING.value, effect="NO_SCHEDULE")],
             ),
             ManagedNodePool(
                 self,
@@ -239,6 +226,24 @@ class ClusterStack(DeploymentStack):
                 surge=False,
             ),
         ]
+        if config.has_serving_nodes:
+            pools.append(
+                ManagedNodePool(
+                    self,
+                    f"ServingNodes{suffix}",
+                    cluster=self.cluster,
+                    kubernetes_version=version,
+                    labels=labels,
+                    pool=Pool.SERVING,
+                    instance_type=types[nodes.serving.instance_type],
+                    size=nodes.serving.size,
+                    root_volume_gib=nodes.serving.root_volume_gib,
+                    subnets=[serving_subnet],
+                    role=role,
+                    taints=[taint(key=POOL_LABEL, value=Pool.SERVING.value, effect="NO_SCHEDULE")],
+                )
+            )
+        return pools
 
     def _outputs(self) -> None:
         self.give_out(Late.CLUSTER_SECURITY_GROUP, self.cluster_security_group.security_group_id)

@@ -11,6 +11,7 @@ from sonic_eks.config import Configuration
 from sonic_eks.constructs.load_balancer import StreamLoadBalancer
 from sonic_eks.constructs.private_dns import PrivateName
 from sonic_eks.constructs.private_link import StreamEndpointService
+from sonic_eks.k8s.sonic.front import front_of
 from sonic_eks.late import Late
 from sonic_eks.names import Names
 from sonic_eks.stacks.base import DeploymentStack
@@ -68,6 +69,8 @@ class EdgeStack(DeploymentStack):
             client_cidrs=config.client_cidrs,
             target_security_group=cluster_security_group,
             port=config.edge.port,
+            target_port=front_of(config).port,
+            health_path=front_of(config).ready_path,
             certificate_arn=config.edge.certificate_arn,
             tcp_idle_timeout_seconds=config.edge.tcp_idle_timeout_seconds,
             drain_seconds=config.drain.budget_seconds,

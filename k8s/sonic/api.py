@@ -5,31 +5,21 @@ from __future__ import annotations
 from cdk8s_plus_35 import k8s
 
 from sonic_eks.catalogue import API_IMAGE
-from sonic_eks.config import Configuration
 from sonic_eks.k8s.chart import DeploymentChart, metadata
-from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.nats import NATS_URL
 from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
+from sonic_eks.k8s.sonic.front import API, API_PORT, HTTP_PORT_NAME, READY_PATH, front_of
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
 
-API = "sonic-api"
-API_PORT = 5000
-HTTP_PORT_NAME = "http"
-
 # Room in seconds for a start and for the load balancer's first health checks (registration takes
 # minutes), beside the drain that a rollout may wait for.
 _ROLLOUT_SECONDS = 900
-
-
-def api_labels(config: Configuration) -> Labels:
-    """Return the labels of the API pods."""
-    return Labels.of(config, API, component="api")
 
 
 class Api(DeploymentChart):
@@ -37,7 +27,7 @@ class Api(DeploymentChart):
 
     def build(self) -> None:
         """Add the Deployment and its disruption budget."""
-        labels = api_labels(self.config)
+        labels = front_of(self.config).labels
         drain = self.config.drain
         k8s.KubeDeployment(
             self,
@@ -93,7 +83,7 @@ class Api(DeploymentChart):
             # Whether /status is 200 before a worker is there is not documented: only readiness
             # depends on it, so that an API that waits for workers is not restarted.
             startup_probe=tcp_probe(HTTP_PORT_NAME, period_seconds=5, failures=60),
-            readiness_probe=http_probe("/status", HTTP_PORT_NAME, period_seconds=5, failures=3),
+            readiness_probe=http_probe(READY_PATH, HTTP_PORT_NAME, period_seconds=5, failures=3),
             liveness_probe=patient_liveness(HTTP_PORT_NAME),
             lifecycle=drain_hook(),
         )

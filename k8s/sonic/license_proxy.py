@@ -65,7 +65,9 @@ class LicenseProxy(DeploymentChart):
                 template=pod_template(
                     labels,
                     container=self._container(),
-                    placement=Placement(Pool.SERVING),
+                    placement=Placement(
+                        Pool.SERVING if self.config.has_serving_nodes else Pool.SYSTEM
+                    ),
                     grace_seconds=30,
                     volumes=[volume] if keeps_files else [],
                     fs_group=_FS_GROUP if keeps_files else None,

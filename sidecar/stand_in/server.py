@@ -54,8 +54,11 @@ _GENERATE = (("POST", "/tts/sse"), ("POST", "/tts/bytes"))
 class Api:
     """The HTTP and WebSocket server."""
 
-    def __init__(self, backend: Backend, clock: Clock, faults: Faults) -> None:
+    def __init__(
+        self, backend: Backend, clock: Clock, faults: Faults, *, asks_key: bool = True
+    ) -> None:
         self._backend, self._clock, self._faults = backend, clock, faults
+        self._asks_key = asks_key
 
     async def serve(self, request: web.Request) -> None:
         """Answer on the service port."""
@@ -87,7 +90,7 @@ class Api:
 
     async def _authorized(self, request: web.Request) -> bool:
         key = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if key or request.headers.get("x-api-key"):
+        if not self._asks_key or key or request.headers.get("x-api-key"):
             return True
         await request.answer(401, {"title": "unauthorized", "message": "no API key"})
         return False
@@ -164,6 +167,7 @@ def parser() -> argparse.ArgumentParser:
     add("--port", type=int, required=True)
     add("--metrics-port", type=int, required=True)
     add("--on-sigterm", choices=["exit", "ignore"], default="exit")
+    add("--no-key", action="store_true", help="serve whoever asks, without an API key")
     add("--fault", default="", help="name or name:share, see faults.py")
     add("--chunk-seconds", type=float, default=0.5)
     add("--clock", type=float, default=1.0, help="how many times faster than the wall clock")
@@ -184,7 +188,12 @@ async def run(arguments: argparse.Namespace, backend: Backend) -> None:
         loop.add_signal_handler(signal.SIGTERM, on_sigterm)
     else:
         loop.add_signal_handler(signal.SIGTERM, lambda: None)
-    api = Api(backend, Clock(arguments.clock), Faults.parse(arguments.fault))
+    api = Api(
+        backend,
+        Clock(arguments.clock),
+        Faults.parse(arguments.fault),
+        asks_key=not arguments.no_key,
+    )
     host = None if arguments.host == "*" else arguments.host
     await web.listen(api.serve, host, arguments.port)
     await web.listen(api.serve_metrics, host, arguments.metrics_port)

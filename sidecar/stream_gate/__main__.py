@@ -37,11 +37,13 @@ async def run(settings: Settings) -> None:
         gate.accept, sock=_listen(settings.port), limit=_REQUEST_LIMIT_BYTES
     )
     watching = asyncio.create_task(gate.watch())
+    warming = asyncio.create_task(gate.warm_up())
     log("started", port=settings.port)
     await stop.wait()
     log("stopped", draining=gate.draining)
     server.close()
     watching.cancel()
+    warming.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

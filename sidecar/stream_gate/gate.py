@@ -7,10 +7,12 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from sidecar.stream_gate.drain import Drain
 from sidecar.stream_gate.settings import Settings
+from sidecar.stream_gate.warm_up import WarmUp
 from sidecar.stream_gate.watch import LoadWatch, SocketWatch, State, Watch
 
 _REQUEST_TIMEOUT_SECONDS = 5.0
@@ -40,6 +42,7 @@ class Gate:
         if settings.load_url:
             self._watches["load"] = LoadWatch(settings.load_url, settings.load_metric, idle)
         self._seen: dict[str, State] = {}
+        self._warm_up = _warm_up_of(settings)
         self._drain: Drain | None = None
         self._over = asyncio.Event()
         self._failed_looks = 0
@@ -50,6 +53,11 @@ class Gate:
         self._progress = 0.0
 
     # ---- looking
+
+    async def warm_up(self) -> None:
+        """Have the server answer what it must before callers come."""
+        if self._warm_up is not None:
+            await self._warm_up.run(log)
 
     async def watch(self) -> NoReturn:
         """Look for ever; a fault of one look never stops the next, nor the drain's clock."""
@@ -145,6 +153,8 @@ class Gate:
             return (200, "text/plain", "ok\n") if fresh or self.draining else _STALE
         if path == "/ready":
             # A gate that cannot read the pod still drains, to the budget: the pod stays in use.
+            if self._warm_up is not None and not self._warm_up.done:
+                return 503, "text/plain", "the server is not warm yet\n"
             return (200, "text/plain", "ok\n") if fresh and self._seen else _STALE
         return 404, "text/plain", "/drain, /metrics, /ready or /live\n"
 
@@ -190,6 +200,15 @@ class Gate:
         done = await self.drain()
         body = {"reason": done.reason, "seconds": round(done.seconds, 2), "cut": done.cut}
         return 200, "application/json", json.dumps(body) + "\n"
+
+
+def _warm_up_of(settings: Settings) -> WarmUp | None:
+    if settings.warm_up_url is None:
+        return None
+    key = None
+    if settings.warm_up_key_file is not None:
+        key = Path(settings.warm_up_key_file).read_text(encoding="utf-8").strip()
+    return WarmUp(settings.warm_up_url, settings.warm_up_body, settings.warm_up_requests, key=key)
 
 
 _STALE = (503, "text/plain", "no fresh look at the pod\n")

@@ -58,9 +58,12 @@ def summarize(deployment: Deployment, out: Path) -> Summary:
     """
     config = deployment.config
     name = config.deployment.name
-    replicas = {"api": {"min": config.api.min_replicas, "max": config.api.max_replicas}}
+    replicas = {}
+    if config.topology == "distributed":
+        replicas["api"] = {"min": config.api.min_replicas, "max": config.api.max_replicas}
+    part = "worker" if config.topology == "distributed" else "server"
     for model in config.models:
-        replicas[f"worker {model.name}"] = {"min": model.min_replicas, "max": model.max_replicas}
+        replicas[f"{part} {model.name}"] = {"min": model.min_replicas, "max": model.max_replicas}
     return Summary(
         deployment=name,
         region=config.deployment.region,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -25,6 +25,7 @@ from sonic_eks.config.service import (
     Slo,
     Weights,
 )
+from sonic_eks.config.standalone import Standalone
 
 ASSUMED_GENERATIONS_PER_GPU = 2
 """Generations per GPU that no measurement backs: the vendor's H100 table meets 100 ms at p95
@@ -45,12 +46,16 @@ class Configuration(Section):
     """What the deployment is called and where it lives."""
     network: Network
     """The VPC and its ways out."""
+    topology: Literal["distributed", "standalone"] = "distributed"
+    """API, NATS and workers as the vendor documents them, or a server on each GPU."""
     cluster: Cluster = Cluster()
     """The EKS control plane."""
     nodes: Nodes = Nodes()
     """The node pools."""
     api: Api = Api()
     """The API server."""
+    standalone: Standalone = Standalone()
+    """The server of the standalone topology."""
     models: Annotated[tuple[Model, ...], Field(min_length=1, max_length=20)] = (Model(),)
     """The models, one worker Deployment each."""
     weights: Weights = Weights()
@@ -78,6 +83,11 @@ class Configuration(Section):
         return self.scaling.generations_per_gpu or ASSUMED_GENERATIONS_PER_GPU
 
     @property
+    def generations_per_stream(self) -> float:
+        """Generations of an active stream, measured or assumed."""
+        return self.scaling.generations_per_stream or 1.0
+
+    @property
     def capacity_is_assumed(self) -> bool:
         """Whether no measurement backs `generations_per_gpu`."""
         return self.scaling.generations_per_gpu is None
@@ -103,6 +113,16 @@ class Configuration(Section):
         return self.nodes.system.size or len(self.network.zones)
 
     @property
+    def has_serving_nodes(self) -> bool:
+        """Whether there are nodes for API pods and NATS."""
+        return self.topology == "distributed"
+
+    @property
+    def has_license_proxy(self) -> bool:
+        """Whether the vendor's license proxy runs."""
+        return self.license.mode != "none"
+
+    @property
     def serving_max_nodes(self) -> int:
         """Serving nodes at most; one more than always run, so that a lost one is replaced."""
         pool = self.nodes.serving
@@ -110,12 +130,12 @@ class Configuration(Section):
 
     def worker_cpu_millicores(self, model: Model) -> int:
         """CPU request of a worker pod in millicores."""
-        share = self.gpu_type.vcpus * 1000 / self.gpu_type.gpus
+        share = self.gpu_type.vcpus * 1000 / self.nodes.gpu.workers_per_node
         return model.cpu_millicores or int(share * _WORKER_SHARE)
 
     def worker_memory_mib(self, model: Model) -> int:
         """Memory request and limit of a worker pod in MiB."""
-        share = self.gpu_type.memory_mib / self.gpu_type.gpus
+        share = self.gpu_type.memory_mib / self.nodes.gpu.workers_per_node
         return model.memory_mib or int(share * _WORKER_SHARE)
 
     @model_validator(mode="after")

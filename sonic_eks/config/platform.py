@@ -194,9 +194,12 @@ class GpuPool(Section):
     @field_validator("instance_type")
     @classmethod
     def _gpu_type(cls, value: str) -> str:
-        """`instanceType` is an x86_64 type with whole NVIDIA GPUs, Ampere or newer, 24 GB up."""
+        """`instanceType` is an x86_64 type with whole NVIDIA GPUs, Ampere or newer, 24 GB up.
+
+        Types without a GPU are for `standalone.standIn`.
+        """
         known = instance_types().get(value)
-        if known is None or not known.serves_sonic:
+        if known is None or not (known.serves_sonic or known.serves_cpu):
             raise Refusal(
                 value,
                 "an x86_64 type with whole NVIDIA GPUs, Ampere or newer, 24 GB or more, of the"
@@ -248,20 +251,20 @@ class GpuPool(Section):
             )
         if self.overflow.spot and not self.overflow_nodes:
             raise Refusal(True, "false, as maxNodes leaves no overflow node", field="overflow.spot")
-        if self.overflow.spot and self.gpus_per_node > 1:
+        if self.overflow.spot and self.workers_per_node > 1:
             # The workers' budget lets them leave a node one by one, each replaced first.
             raise Refusal(
                 True,
-                f"false for a {self.instance_type}: its {self.gpus_per_node} workers cannot all"
+                f"false for a {self.instance_type}: its {self.workers_per_node} workers cannot all"
                 " leave within a Spot notice",
                 field="overflow.spot",
             )
         return self
 
     @property
-    def gpus_per_node(self) -> int:
-        """GPUs of one node."""
-        return instance_types()[self.instance_type].gpus
+    def workers_per_node(self) -> int:
+        """Workers that one node is for: one a GPU, and one where a stand-in needs none."""
+        return max(instance_types()[self.instance_type].gpus, 1)
 
     @property
     def overflow_nodes(self) -> int:

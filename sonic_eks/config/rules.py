@@ -13,7 +13,8 @@ from sonic_eks.config.aws import Arn
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
-from sonic_eks.config.vendor_images import API_IMAGE, LICENSE_PROXY_IMAGE, worker_image
+from sonic_eks.config.topology_rules import TOPOLOGY_RULES
+from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.upstream import UPSTREAMS, Kind
 
 if TYPE_CHECKING:
@@ -152,8 +153,9 @@ def _workers_fit_their_nodes(c: Configuration) -> None:
     They accept at least the generations per GPU that scaling counts on.
     """
     gpu = c.gpu_type
-    cpu = int(gpu.vcpus * 1000 / gpu.gpus * _LARGEST_SHARE)
-    memory = int(gpu.memory_mib / gpu.gpus * _LARGEST_SHARE)
+    workers = c.nodes.gpu.workers_per_node
+    cpu = int(gpu.vcpus * 1000 / workers * _LARGEST_SHARE)
+    memory = int(gpu.memory_mib / workers * _LARGEST_SHARE)
     for index, model in enumerate(c.models):
         for field, given, largest in (
             ("cpuMillicores", c.worker_cpu_millicores(model), cpu),
@@ -188,7 +190,7 @@ def _gpus_suffice(c: Configuration) -> None:
             field="nodes.gpu.baseSize",
         )
     wanted = sum(model.max_replicas for model in c.models)
-    nodes = -(-wanted // pool.gpus_per_node)
+    nodes = -(-wanted // pool.workers_per_node)
     if nodes > pool.max_nodes:
         raise Refusal(
             pool.max_nodes,
@@ -205,7 +207,7 @@ def _updates_have_a_gpu(c: Configuration) -> None:
     """
     pool = c.nodes.gpu
     least = sum(model.min_replicas for model in c.models)
-    spare = pool.max_nodes * pool.gpus_per_node - least
+    spare = pool.max_nodes * pool.workers_per_node - least
     if spare < c.scaling.headroom_gpus:
         raise Refusal(
             c.scaling.headroom_gpus,
@@ -271,7 +273,7 @@ def _credentials_are_of_upstreams(c: Configuration) -> None:
 def _versions_are_of_artifacts(c: Configuration) -> None:
     """Keys of `registry.versions` are names of artifacts."""
     known = [upstream.name for upstream in UPSTREAMS]
-    known += [API_IMAGE, LICENSE_PROXY_IMAGE, *(worker_image(m.name) for m in c.models)]
+    known += vendor_images(c)
     for name in c.registry.versions:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
@@ -331,6 +333,7 @@ RULES = (
     _ranges_are_apart,
     _license_can_work,
     _models_are_apart,
+    *TOPOLOGY_RULES,
     _workers_fit_their_nodes,
     _gpus_suffice,
     _updates_have_a_gpu,

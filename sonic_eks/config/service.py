@@ -224,6 +224,8 @@ class Scaling(Section):
     """Generations per GPU that keep the SLO, as measured; unset: 2, assumed and marked."""
     target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 0.75
     """Share of a worker's generations at which another worker is added."""
+    generations_per_stream: Annotated[Fraction, Field(ge=0.01, le=100.0)] | None = None
+    """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
     generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
     """Active streams that one API pod carries (assumed: the vendor publishes none)."""
     headroom_gpus: Annotated[Int, Field(ge=0, le=50)] = 1
@@ -288,8 +290,8 @@ class Registry(Section):
 class License(Section):
     """The license proxy, the only Sonic pod that may leave the VPC."""
 
-    mode: Literal["connected", "airGapped"] = "connected"
-    """Whether the proxy reports to the vendor, or works from an offline license file."""
+    mode: Literal["connected", "airGapped", "none"] = "connected"
+    """Whether the proxy reports to the vendor, works from an offline license file, or is not."""
     image: ImageRepository = "cartesia-license-proxy"
     """Repository of the license proxy's image in the vendor's registry."""
     env: Environment = Field(default={})

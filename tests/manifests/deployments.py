@@ -86,6 +86,27 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("drain.marginSeconds", 30),
     ),
     "wait-idle": with_values(("drain.worker", "wait-idle"), ("drain.idleSeconds", 5)),
+    "standalone": with_values(
+        ("topology", "standalone"),
+        ("models", [{"name": "any", "image": "speech-server", "env": {"A": "1"}}]),
+        ("scaling.generationsPerStream", 0.25),
+    ),
+    "standalone-load": with_values(
+        ("topology", "standalone"),
+        ("models", [{"image": "speech-server", "weightsPathEnv": "WEIGHTS"}]),
+        ("license.mode", "none"),
+        ("standalone.port", 9000),
+        ("standalone.metricsPort", 9090),
+        ("standalone.loadMetric", "streams_in_progress"),
+        ("standalone.readinessPath", "/ready?deep=1"),
+        ("standalone.warmUp", {"path": "/speak", "body": '{"text": "Hello"}', "requests": 5}),
+    ),
+    "smoke": with_values(
+        ("topology", "standalone"),
+        ("standalone.standIn", True),
+        ("license.mode", "none"),
+        ("nodes.gpu.instanceType", "m7i.large"),
+    ),
     "long-name-govcloud": with_values(
         ("deployment.name", "voice-" + "v" * 94),
         ("deployment.region", "us-gov-west-1"),

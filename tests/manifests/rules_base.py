@@ -49,6 +49,11 @@ def gives_way(workload: Manifest) -> bool:
     return "priorityClassName" in pod_of(workload)
 
 
+def stands_in(charts: Charts) -> bool:
+    """Whether the project's stand-in serves, on nodes without GPUs."""
+    return any("sidecar.stand_in" in c.get("command", []) for _, c in containers(charts))
+
+
 def containers(charts: Charts) -> Iterator[tuple[str, dict[str, Any]]]:
     for workload in workloads(charts):
         for container in pod_of(workload)["containers"] + pod_of(workload).get(

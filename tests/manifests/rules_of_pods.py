@@ -13,6 +13,7 @@ from tests.manifests.rules_base import (
     of_kind,
     pod_of,
     rule,
+    stands_in,
     workloads,
 )
 
@@ -61,7 +62,7 @@ def resources_are_stated(charts: Charts) -> list[str]:
 
 @rule
 def audio_is_never_throttled(charts: Charts) -> list[str]:
-    on_the_way = {"api", "worker", "messaging"}
+    on_the_way = {"api", "worker", "messaging", "standalone"}
     return [
         name_of(w)
         for w in workloads(charts)
@@ -117,7 +118,7 @@ def pods_are_placed(charts: Charts) -> list[str]:
         if len(pod.get("tolerations", [])) > len(tolerated):
             found.append(f"{name_of(workload)}: tolerates more than its pool's taint")
         wants_gpu = any("nvidia.com/gpu" in c["resources"]["limits"] for c in pod["containers"])
-        if wants_gpu != (pool == "gpu"):
+        if wants_gpu != (pool == "gpu" and not stands_in(charts)):
             found.append(f"{name_of(workload)}: a GPU and the pool gpu go together")
     return found
 
@@ -202,7 +203,7 @@ def pods_meet_their_security_level(charts: Charts) -> list[str]:
 
 @rule
 def own_containers_have_a_read_only_root(charts: Charts) -> list[str]:
-    vendor = {"api", "worker", "license-proxy"}
+    vendor = {"api", "worker", "license-proxy"} | (set() if stands_in(charts) else {"server"})
     return [
         name
         for name, container in containers(charts)
@@ -251,7 +252,7 @@ def rollouts_leave_no_gap(charts: Charts) -> list[str]:
             continue
         spec, part = deployment["spec"], deployment["metadata"]["labels"]
         # Where no GPU is spare; test_workloads.py holds that to the configuration.
-        of_workers = part["app.kubernetes.io/component"] == "worker"
+        of_workers = part["app.kubernetes.io/component"] in ("worker", "standalone")
         allowed = [surge, replace] if of_workers else [surge]
         if (
             spec.get("strategy", {}).get("type") != "RollingUpdate"

@@ -86,7 +86,9 @@ def test_the_gate_of_a_worker_reads_its_load(deployment: str) -> None:
 
 
 def test_the_gate_is_a_sidecar_that_is_ended_last(deployment: str) -> None:
-    for workload in [one(deployment, "Deployment", "sonic-api"), *workers_of(deployment)]:
+    gated = [w for w in kinds(deployment, "Deployment") if w["metadata"]["name"] in _GATED]
+    assert gated
+    for workload in [*gated, *workers_of(deployment)]:
         gate = gate_of(workload)
         assert gate["restartPolicy"] == "Always"
         assert "lifecycle" not in gate
@@ -98,7 +100,8 @@ def test_the_gate_is_a_sidecar_that_is_ended_last(deployment: str) -> None:
         assert "cpu" not in gate["resources"]["limits"]
 
 
-_PATHS = {"startup": "/ready", "readiness": "/ready", "liveness": "/live"}
+_GATED = {"sonic-api", "sonic-standalone"}
+_PATHS = {"startup": "/live", "readiness": "/ready", "liveness": "/live"}
 
 
 def test_pods_follow_the_code_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +110,7 @@ def test_pods_follow_the_code_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> No
     def annotation() -> str:
         rendered = charts_of(configuration("default"))
         (api,) = next(c for c in rendered if c.name == "api").manifests[:1]
-        found = api["spec"]["template"]["metadata"]["annotations"]["sonic-eks/config-sha256"]
+        found = api["spec"]["template"]["metadata"]["annotations"]["sonic-eks/stream-gate-sha256"]
         return str(found)
 
     before = annotation()
@@ -126,3 +129,21 @@ def test_nats_servers_leave_within_their_grace() -> None:
     assert 'lame_duck_grace_period: "10s"' in settings
     assert 'lame_duck_duration: "30s"' in settings
     assert grace_of("default", "StatefulSet", "nats") >= 10 + 30 + 10
+
+
+def test_a_server_that_stands_alone_is_watched_by_sockets_or_by_its_load() -> None:
+    plain = gate_arguments(one("standalone", "Deployment", "sonic-standalone"))
+    assert plain == {
+        "--port": "8090",
+        "--watch-port": "5000",
+        "--propagation-seconds": "120",
+        "--budget-seconds": "720",
+        "--idle-seconds": "2",
+    }
+    loaded = gate_arguments(one("standalone-load", "Deployment", "sonic-standalone"))
+    assert loaded["--watch-port"] == "9000"
+    assert loaded["--load-url"] == "http://127.0.0.1:9090/metrics"
+    assert loaded["--load-metric"] == "streams_in_progress"
+    assert loaded["--warm-up-url"] == "http://127.0.0.1:9000/speak"
+    assert loaded["--warm-up-body"] == '{"text": "Hello"}'
+    assert loaded["--warm-up-requests"] == "5"

@@ -99,3 +99,16 @@ def test_prometheus_is_where_the_scalers_ask() -> None:
     address = f"http://{meta['name']}.{meta['namespace']}.svc.cluster.local:{port['port']}"
     for found in kinds("default", "ScaledObject"):
         assert found["spec"]["triggers"][0]["metadata"]["serverAddress"] == address
+
+
+def test_servers_that_stand_alone_are_scaled_on_their_load_or_their_streams() -> None:
+    by_streams = trigger("sonic-standalone", "standalone")
+    assert by_streams["name"] == "active_streams"
+    query = by_streams["metadata"]["query"]
+    assert query.startswith('0.25 * sum(last_over_time(sonic_active_streams{namespace="sonic",')
+    by_load = trigger("sonic-standalone", "standalone-load")
+    assert by_load["name"] == "active_generations"
+    assert by_load["metadata"]["query"].startswith("sum(last_over_time(streams_in_progress{")
+    # 2 generations a GPU x 0.75
+    assert {t["metadata"]["threshold"] for t in (by_streams, by_load)} == {"1.5"}
+    assert scaler("sonic-standalone", "standalone")["maxReplicaCount"] == 8

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.manifests.deployments import kinds, one
+from tests.manifests.deployments import configuration, kinds, one
 
 WORKLOADS = ("Deployment", "StatefulSet")
 # Services by hand: namespace, port, and the workload that answers. Callers do not use one: the
@@ -55,7 +55,7 @@ def test_every_service_selects_one_workload(deployment: str) -> None:
 
 def test_the_members_of_a_stateful_set_have_names(deployment: str) -> None:
     several = [s for s in kinds(deployment, "StatefulSet") if s["spec"]["replicas"] > 1]
-    assert several
+    assert bool(several) == (configuration(deployment).topology == "distributed")
     for stateful in several:
         (service,) = (
             service

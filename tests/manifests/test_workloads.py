@@ -187,3 +187,59 @@ def test_headroom_holds_a_gpu_each_and_has_the_images_of_the_workers() -> None:
 
 def test_no_headroom_is_no_chart() -> None:
     assert "headroom" not in {chart.name for chart in charts("no-spare-gpu")}
+
+
+def test_a_server_that_stands_alone_has_a_gpu_and_the_weights() -> None:
+    server = one("standalone", "Deployment", "sonic-standalone")
+    main = container(server)
+    assert main["image"].endswith("/images/sonic-worker-any:sonic-20260503")
+    assert main["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert {m["mountPath"]: m["readOnly"] for m in main["volumeMounts"]} == {"/mnt/weights": True}
+    assert [p["containerPort"] for p in main["ports"]] == [5000]
+    assert variables(server) == {"A": "1"}
+    assert main["readinessProbe"]["tcpSocket"] == {"port": "http"}
+    assert {m["metadata"]["name"] for m in kinds("standalone", "Deployment")} == {
+        "sonic-license-proxy",
+        "sonic-standalone",
+        "sonic-headroom",
+    }
+    # No serving nodes: the license proxy is on those of the controllers.
+    proxy = one("standalone", "Deployment", "sonic-license-proxy")["spec"]["template"]["spec"]
+    assert proxy["nodeSelector"] == {"sonic-eks/pool": "system"}
+    names = {m["metadata"]["name"] for m in kinds("standalone", "NodePool")}
+    assert names == {"gpu-burst", "gpu-overflow"}
+
+
+def test_a_server_with_metrics_of_its_own_is_read_there() -> None:
+    server = one("standalone-load", "Deployment", "sonic-standalone")
+    main = container(server)
+    ports = {p["name"]: p["containerPort"] for p in main["ports"]}
+    assert ports == {"http": 9000, "metrics": 9090}
+    assert main["readinessProbe"]["httpGet"] == {"path": "/ready?deep=1", "port": "http"}
+    assert variables(server) == {"WEIGHTS": "/mnt/weights"}
+    assert kinds("standalone-load", "StatefulSet")[0]["metadata"]["name"] == "prometheus"
+    assert len(kinds("standalone-load", "StatefulSet")) == 1
+    (service,) = [
+        m for m in kinds("standalone-load", "Service") if m["metadata"]["namespace"] == "sonic"
+    ]
+    assert [p["port"] for p in service["spec"]["ports"]] == [9000]
+    (binding,) = kinds("standalone-load", "TargetGroupBinding")
+    assert binding["spec"]["serviceRef"] == {"name": "sonic-standalone", "port": 9000}
+
+
+def test_the_stand_in_needs_no_gpu_and_no_vendor() -> None:
+    server = one("smoke", "Deployment", "sonic-standalone")
+    main = container(server)
+    assert "nvidia.com/gpu" not in main["resources"]["limits"]
+    assert main["command"] == ["python3", "-B", "-m", "sidecar.stand_in"]
+    assert main["securityContext"]["readOnlyRootFilesystem"] is True
+    mounts = {m["mountPath"] for m in main["volumeMounts"]}
+    assert "/opt/sonic/sidecar/stand_in" in mounts
+    code = one("smoke", "ConfigMap", "stand-in")["data"]
+    assert {"__main__.py", "server.py", "web.py"} <= code.keys()
+    images = {
+        c["image"].rpartition("/")[2].partition(":")[0]
+        for w in (*kinds("smoke", "Deployment"), *kinds("smoke", "StatefulSet"))
+        for c in w["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {"python", "pause", "prometheus"}

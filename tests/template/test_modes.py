@@ -25,7 +25,7 @@ from tests.synth import ROOT, changed, stacks_of
 # Four whole deployments with cdk-nag and cfn-lint.
 pytestmark = pytest.mark.slow
 
-FILES = ["default", "isolated", "existing-vpc", "production"]
+FILES = ["default", "isolated", "existing-vpc", "production", "standalone", "smoke"]
 OTHERS = [name for name in FILES if name != "default"]
 
 

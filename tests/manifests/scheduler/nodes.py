@@ -168,11 +168,14 @@ def managed_groups(config: Configuration) -> dict[str, tuple[Source, int]]:
         (GPU_TAINT, FSX_TAINT),
         surge=False,
     )
-    return {
+    groups = {
         "system": (system, config.system_nodes),
         "serving": (serving, nodes.serving.size),
         "gpu": (gpu, nodes.gpu.base_size),
     }
+    if config.topology == "standalone":
+        del groups["serving"]
+    return groups
 
 
 def node_pools(manifests: list[dict[str, Any]]) -> list[Source]:

@@ -1,0 +1,144 @@
+"""Servers that stand alone: one container a GPU, HTTP and WebSocket for the callers."""
+
+from __future__ import annotations
+
+import math
+
+from cdk8s_plus_35 import k8s
+
+from sonic_eks.catalogue import PYTHON_IMAGE, worker_image
+from sonic_eks.config.service import Model
+from sonic_eks.k8s.chart import DeploymentChart, metadata
+from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
+from sonic_eks.k8s.pods import container_security, content_hash
+from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
+from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
+from sonic_eks.k8s.sonic.front import HTTP_PORT_NAME, front_of
+from sonic_eks.k8s.sonic.gpu_pods import (
+    STARTUP_PERIOD_SECONDS,
+    gpu_deployment,
+    gpu_share,
+    model_environment,
+    weights_mount,
+)
+from sonic_eks.k8s.sonic.pods import environment, vendor_security
+from sonic_eks.k8s.stream_gate import drain_hook, gate_container
+from sonic_eks.sidecar_code import sidecar_code
+
+_STAND_IN = "stand-in"
+_PACKAGE = "stand_in"
+_FOLDER = "/opt/sonic"
+_USER = 65534  # nobody
+
+
+class Standalone(DeploymentChart):
+    """The Deployment of the servers; its number of pods belongs to the scaler."""
+
+    def build(self) -> None:
+        """Add the Deployment and its disruption budget, and the stand-in's code if it serves."""
+        front = front_of(self.config)
+        (model,) = self.config.models
+        stands_in = self.config.standalone.stand_in
+        volumes: tuple[k8s.Volume, ...] = ()
+        annotations: dict[str, str] = {}
+        if stands_in:
+            code = sidecar_code(_PACKAGE)
+            k8s.KubeConfigMap(
+                self,
+                "StandIn",
+                metadata=metadata(_STAND_IN, front.labels, namespace=SONIC_NAMESPACE),
+                data=code,
+            )
+            source = k8s.ConfigMapVolumeSource(name=_STAND_IN)
+            volumes = (k8s.Volume(name=_STAND_IN, config_map=source),)
+            annotations = content_hash("".join(code.values()), of=_STAND_IN)
+        gpu_deployment(
+            self,
+            "Deployment",
+            name=front.name,
+            labels=front.labels,
+            config=self.config,
+            model=model,
+            container=self._stand_in(model) if stands_in else self._server(model),
+            gate=self._gate(),
+            volumes=volumes,
+            annotations=annotations,
+        )
+
+    def _gate(self) -> k8s.Container:
+        settings, warm_up = self.config.standalone, self.config.standalone.warm_up
+        watch = [f"--watch-port={settings.port}"]
+        if settings.load_metric is not None:
+            watch += [
+                f"--load-url=http://127.0.0.1:{settings.metrics_port}/metrics",
+                f"--load-metric={settings.load_metric}",
+            ]
+        if warm_up.body is not None:
+            watch += [
+                f"--warm-up-url=http://127.0.0.1:{settings.port}{warm_up.path}",
+                f"--warm-up-body={warm_up.body}",
+                f"--warm-up-requests={warm_up.requests}",
+            ]
+        return gate_container(
+            self.catalogue,
+            self.config.drain,
+            watch=watch,
+            propagation_seconds=self.config.drain.propagation_seconds,
+        )
+
+    def _server(self, model: Model) -> k8s.Container:
+        return k8s.Container(
+            name="server",
+            image=self.catalogue.image(worker_image(model.name)),
+            env=environment(model.env, model_environment(self.config, model)),
+            security_context=vendor_security(),
+            volume_mounts=[weights_mount(self.config)],
+            **self._common(model),
+        )
+
+    def _stand_in(self, model: Model) -> k8s.Container:
+        settings = self.config.standalone
+        metrics = settings.metrics_port or settings.port + 1
+        return k8s.Container(
+            name="server",
+            image=self.catalogue.image(PYTHON_IMAGE),
+            command=["python3", "-B", "-m", f"sidecar.{_PACKAGE}"],
+            args=["--host=*", f"--port={settings.port}", f"--metrics-port={metrics}", "--no-key"],
+            working_dir=_FOLDER,
+            env=environment(model.env),
+            security_context=container_security(read_only_root=True, user=_USER),
+            volume_mounts=[
+                weights_mount(self.config),
+                k8s.VolumeMount(
+                    name=_STAND_IN,
+                    mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}",
+                    read_only=True,
+                ),
+            ],
+            **self._common(model),
+        )
+
+    def _common(self, model: Model) -> dict[str, object]:
+        settings = self.config.standalone
+        ports = [k8s.ContainerPort(name=HTTP_PORT_NAME, container_port=settings.port)]
+        if settings.metrics_port is not None:
+            ports.append(
+                k8s.ContainerPort(name=METRICS_PORT_NAME, container_port=settings.metrics_port)
+            )
+        failures = math.ceil(model.load_seconds / STARTUP_PERIOD_SECONDS)
+        ready = (
+            http_probe(settings.readiness_path, HTTP_PORT_NAME, period_seconds=5, failures=3)
+            if settings.readiness_path is not None
+            else tcp_probe(HTTP_PORT_NAME, period_seconds=5, failures=3)
+        )
+        return {
+            "ports": ports,
+            "resources": gpu_share(self.config, model),
+            # The port may be open before the model is loaded: readiness and the warm-up tell.
+            "startup_probe": tcp_probe(
+                HTTP_PORT_NAME, period_seconds=STARTUP_PERIOD_SECONDS, failures=failures
+            ),
+            "readiness_probe": ready,
+            "liveness_probe": patient_liveness(HTTP_PORT_NAME),
+            "lifecycle": drain_hook(),
+        }

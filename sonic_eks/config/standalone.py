@@ -1,0 +1,75 @@
+"""The standalone topology: one container a GPU that serves HTTP and WebSocket itself.
+
+Keys in YAML are camelCase with the unit in the name; attributes here are snake_case. A section
+holds only what the code reads.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from sonic_eks.config.base import Bool, Int, Refusal, Section, Str
+
+Port = Annotated[Int, Field(ge=1024, le=65_535)]
+UrlPath = Annotated[Str, Field(pattern=r"^/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,199}$")]
+MetricName = Annotated[Str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,99}$")]
+
+GATE_PORT = 8090
+"""Port of the stream gate in every pod that has one."""
+
+
+class WarmUp(Section):
+    """Requests that a server answers before it gets callers; without a body there are none."""
+
+    path: UrlPath = "/tts/bytes"
+    """Path that they are posted to."""
+    body: Annotated[Str, Field(max_length=4000)] | None = None
+    """Body in JSON, such as a short text with a voice that you have; never a secret."""
+    requests: Annotated[Int, Field(ge=1, le=100)] = 3
+    """Requests that must have been answered."""
+
+    @field_validator("body")
+    @classmethod
+    def _body(cls, value: str | None) -> str | None:
+        """`body` is a JSON object."""
+        try:
+            whole = value is None or isinstance(json.loads(value), dict)
+        except ValueError:
+            whole = False
+        if not whole:
+            raise Refusal(value, "a JSON object as text")
+        return value
+
+
+class Standalone(Section):
+    """How a server that stands alone is reached, watched and warmed up."""
+
+    port: Port = 5000
+    """Port of HTTP and WebSocket."""
+    metrics_port: Port | None = None
+    """Port of GET /metrics, another than `port`; unset: the server's metrics are not read."""
+    load_metric: MetricName | None = None
+    """Gauge of the generations in progress; unset: scaling is on active streams."""
+    readiness_path: UrlPath | None = None
+    """Path that answers 200 when the server is ready; unset: the port must accept connections."""
+    warm_up: WarmUp = WarmUp()
+    """Requests before the first caller."""
+    stand_in: Bool = False
+    """Whether this project's stand-in serves tones on CPU nodes, without license or GPU."""
+
+    @model_validator(mode="after")
+    def _ports(self) -> Self:
+        """`port` and `metricsPort` differ and are not 8090; `loadMetric` needs `metricsPort`."""
+        if GATE_PORT in (self.port, self.metrics_port):
+            name = "port" if self.port == GATE_PORT else "metricsPort"
+            raise Refusal(GATE_PORT, "another port: 8090 is the stream gate's", field=name)
+        if self.metrics_port == self.port:
+            raise Refusal(
+                self.metrics_port, f"another than port ({self.port})", field="metricsPort"
+            )
+        if self.load_metric is not None and self.metrics_port is None:
+            raise Refusal(self.load_metric, "none while metricsPort is unset", field="loadMetric")
+        return self
