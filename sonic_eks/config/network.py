@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from sonic_eks.config.address_plan import AddressPlan
 from sonic_eks.config.aws import is_zone_id, is_zone_name
 from sonic_eks.config.base import Bool, Refusal, Section, Str
 from sonic_eks.config.endpoint_services import (
@@ -285,6 +286,21 @@ class Network(Section):
     def cidr(self) -> str:
         """IPv4 range of the VPC, made or existing."""
         return self.existing.vpc_cidr if self.existing else self.vpc_cidr or _DEFAULT_VPC_CIDR
+
+    @property
+    def serving_cidr(self) -> str:
+        """IPv4 range of the serving subnet, which holds the load balancer's addresses."""
+        if self.existing:
+            return self.existing.subnets.serving.cidr
+        return AddressPlan(self.cidr).serving
+
+    @property
+    def system_cidrs(self) -> tuple[str, ...]:
+        """IPv4 ranges of the system subnets, which hold the control plane's interfaces."""
+        if self.existing:
+            return tuple(subnet.cidr for subnet in self.existing.subnets.system)
+        plan = AddressPlan(self.cidr)
+        return tuple(plan.system(position) for position in range(len(self.zones)))
 
     @property
     def gpu_zone(self) -> str:
