@@ -11,6 +11,7 @@ from sonic_eks.constructs import chart_values
 from sonic_eks.constructs import karpenter as karpenter_aws
 from sonic_eks.constructs import load_balancer_controller as lbc
 from sonic_eks.constructs.chart_values import Values
+from sonic_eks.k8s.namespaces import DEVICE_PLUGIN_NAMESPACE, KEDA_NAMESPACE
 from sonic_eks.late import Late, resolve
 from sonic_eks.upstream import Kind
 
@@ -81,10 +82,10 @@ class Controllers(Construct):
                 service_account=lbc.SERVICE_ACCOUNT,
             ),
         )
-        self._chart("keda", "keda", chart_values.keda(catalogue))
+        self._chart("keda", KEDA_NAMESPACE, chart_values.keda(catalogue))
         self.nvidia_device_plugin = self._chart(
             "nvidia-device-plugin",
-            "nvidia-device-plugin",
+            DEVICE_PLUGIN_NAMESPACE,
             chart_values.nvidia_device_plugin(catalogue, gpus=gpus),
         )
 

@@ -10,6 +10,18 @@ from sonic_eks.k8s.labels import Labels
 SONIC_NAMESPACE = "sonic"
 MONITORING_NAMESPACE = "monitoring"
 
+KEDA_NAMESPACE = "keda"
+DEVICE_PLUGIN_NAMESPACE = "nvidia-device-plugin"
+"""These two are made by Helm, with what runs there."""
+
+ISOLATED_NAMESPACES = (
+    SONIC_NAMESPACE,
+    MONITORING_NAMESPACE,
+    KEDA_NAMESPACE,
+    DEVICE_PLUGIN_NAMESPACE,
+)
+"""Every namespace that the deployment makes: its pods have the flows of their policies alone."""
+
 # AWS Load Balancer Controller, "Pod readiness gate": the namespace is labelled before its pods
 # exist; pods that no TargetGroupBinding selects get no gate.
 _READINESS_GATES = {"elbv2.k8s.aws/pod-readiness-gate-inject": "enabled"}

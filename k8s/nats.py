@@ -21,11 +21,11 @@ NATS = "nats"
 _PEERS = "nats-peers"
 _REPLICAS = 3
 
-_CLIENT_PORT = 4222
-_CLUSTER_PORT = 6222
+CLIENT_PORT = 4222
+CLUSTER_PORT = 6222
 _MONITOR_PORT = 8222
 
-NATS_URL = f"nats://{NATS}.{SONIC_NAMESPACE}.svc.cluster.local:{_CLIENT_PORT}"
+NATS_URL = f"nats://{NATS}.{SONIC_NAMESPACE}.svc.cluster.local:{CLIENT_PORT}"
 
 # NATS documentation, "Lame Duck Mode": after the grace period the server asks its clients, spread
 # over the duration, to connect elsewhere. The server accepts no duration below 30 seconds.
@@ -90,7 +90,10 @@ class Nats(DeploymentChart):
 
     def _services(self, labels: Labels) -> None:
         client = k8s.ServicePort(
-            name="client", port=_CLIENT_PORT, target_port=k8s.IntOrString.from_string("client")
+            name="client",
+            port=CLIENT_PORT,
+            # A number: see `sonic_eks.k8s.network_policies`.
+            target_port=k8s.IntOrString.from_number(CLIENT_PORT),
         )
         k8s.KubeService(
             self,
@@ -110,7 +113,7 @@ class Nats(DeploymentChart):
                 ports=[
                     k8s.ServicePort(
                         name="cluster",
-                        port=_CLUSTER_PORT,
+                        port=CLUSTER_PORT,
                         target_port=k8s.IntOrString.from_string("cluster"),
                     )
                 ],
@@ -132,8 +135,8 @@ class Nats(DeploymentChart):
                 )
             ],
             ports=[
-                k8s.ContainerPort(name="client", container_port=_CLIENT_PORT),
-                k8s.ContainerPort(name="cluster", container_port=_CLUSTER_PORT),
+                k8s.ContainerPort(name="client", container_port=CLIENT_PORT),
+                k8s.ContainerPort(name="cluster", container_port=CLUSTER_PORT),
                 k8s.ContainerPort(name="monitor", container_port=_MONITOR_PORT),
             ],
             # No CPU limit: every chunk of audio passes through here.
@@ -158,19 +161,19 @@ class Nats(DeploymentChart):
 
 def _server_config() -> str:
     routes = "\n".join(
-        f"    nats://{NATS}-{i}.{_PEERS}.{SONIC_NAMESPACE}.svc.cluster.local:{_CLUSTER_PORT}"
+        f"    nats://{NATS}-{i}.{_PEERS}.{SONIC_NAMESPACE}.svc.cluster.local:{CLUSTER_PORT}"
         for i in range(_REPLICAS)
     )
     return f"""\
 server_name: $POD_NAME
-port: {_CLIENT_PORT}
+port: {CLIENT_PORT}
 http_port: {_MONITOR_PORT}
 pid_file: "{_PID_FILE}"
 lame_duck_grace_period: "{_LAME_DUCK_GRACE_SECONDS}s"
 lame_duck_duration: "{_LAME_DUCK_SECONDS}s"
 cluster {{
   name: sonic
-  port: {_CLUSTER_PORT}
+  port: {CLUSTER_PORT}
   connect_retries: 120
   routes: [
 {routes}

@@ -17,8 +17,8 @@ from sonic_eks.k8s.queries import SCRAPE_SECONDS
 from sonic_eks.k8s.stream_gate import GATE_PORT_NAME
 
 PROMETHEUS = "prometheus"
-_PORT = 9090
-PROMETHEUS_URL = f"http://{PROMETHEUS}.{MONITORING_NAMESPACE}.svc.cluster.local:{_PORT}"
+PROMETHEUS_PORT = 9090
+PROMETHEUS_URL = f"http://{PROMETHEUS}.{MONITORING_NAMESPACE}.svc.cluster.local:{PROMETHEUS_PORT}"
 
 METRICS_PORT_NAME = "metrics"
 """Name of the servers' container ports that Prometheus scrapes, beside that of the stream gate."""
@@ -57,7 +57,10 @@ class Prometheus(DeploymentChart):
                 selector=labels.selector,
                 ports=[
                     k8s.ServicePort(
-                        name="http", port=_PORT, target_port=k8s.IntOrString.from_string("http")
+                        name="http",
+                        port=PROMETHEUS_PORT,
+                        # A number: see `sonic_eks.k8s.network_policies`.
+                        target_port=k8s.IntOrString.from_number(PROMETHEUS_PORT),
                     )
                 ],
             ),
@@ -130,9 +133,9 @@ class Prometheus(DeploymentChart):
                 f"--config.file={_CONFIG_FOLDER}/{_CONFIG_FILE}",
                 f"--storage.tsdb.path={_DATA_FOLDER}",
                 *_RETENTION,
-                f"--web.listen-address=:{_PORT}",
+                f"--web.listen-address=:{PROMETHEUS_PORT}",
             ],
-            ports=[k8s.ContainerPort(name="http", container_port=_PORT)],
+            ports=[k8s.ContainerPort(name="http", container_port=PROMETHEUS_PORT)],
             resources=resources(
                 cpu_millicores=250, memory_mib=1024, ephemeral_mib=64, cpu_limit_millicores=1000
             ),

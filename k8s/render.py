@@ -14,6 +14,7 @@ from sonic_eks.k8s.edge import Edge
 from sonic_eks.k8s.headroom import Headroom
 from sonic_eks.k8s.namespaces import Namespaces
 from sonic_eks.k8s.nats import Nats
+from sonic_eks.k8s.network_policies import NetworkPolicies
 from sonic_eks.k8s.nodes import NodePools, karpenter_pools
 from sonic_eks.k8s.prometheus import Prometheus
 from sonic_eks.k8s.scaling import Scaling
@@ -52,9 +53,10 @@ _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
     ("nodes", NodePools, ()),
     ("namespaces", Namespaces, ("nodes",)),
     ("weights", WeightsVolume, ("namespaces",)),
-    ("prometheus", Prometheus, ("namespaces",)),
-    ("nats", Nats, ("namespaces",)),
-    ("license-proxy", LicenseProxy, ("namespaces",)),
+    ("network-policies", NetworkPolicies, ("namespaces",)),
+    ("prometheus", Prometheus, ("network-policies",)),
+    ("nats", Nats, ("network-policies",)),
+    ("license-proxy", LicenseProxy, ("network-policies",)),
     ("edge", Edge, ("namespaces",)),
     ("stream-gate", StreamGate, ("namespaces",)),
     ("api", Api, ("nats", "license-proxy", "edge", "stream-gate")),

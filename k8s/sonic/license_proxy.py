@@ -14,8 +14,8 @@ from sonic_eks.k8s.probes import patient_liveness, tcp_probe
 from sonic_eks.k8s.sonic.pods import environment, vendor_security
 
 LICENSE_PROXY = "sonic-license-proxy"
-_PORT = 8080
-LICENSE_URL = f"http://{LICENSE_PROXY}.{SONIC_NAMESPACE}.svc.cluster.local:{_PORT}"
+LICENSE_PORT = 8080
+LICENSE_URL = f"http://{LICENSE_PROXY}.{SONIC_NAMESPACE}.svc.cluster.local:{LICENSE_PORT}"
 
 _DATA_CLAIM = f"{LICENSE_PROXY}-data"
 
@@ -41,7 +41,10 @@ class LicenseProxy(DeploymentChart):
                 selector=labels.selector,
                 ports=[
                     k8s.ServicePort(
-                        name="http", port=_PORT, target_port=k8s.IntOrString.from_string("http")
+                        name="http",
+                        port=LICENSE_PORT,
+                        # A number: see `sonic_eks.k8s.network_policies`.
+                        target_port=k8s.IntOrString.from_number(LICENSE_PORT),
                     )
                 ],
             ),
@@ -95,7 +98,7 @@ class LicenseProxy(DeploymentChart):
             name="license-proxy",
             image=self.catalogue.image(LICENSE_PROXY_IMAGE),
             env=environment(settings.env),
-            ports=[k8s.ContainerPort(name="http", container_port=_PORT)],
+            ports=[k8s.ContainerPort(name="http", container_port=LICENSE_PORT)],
             # A CPU limit is harmless here: no audio passes through.
             resources=resources(
                 cpu_millicores=100, memory_mib=256, ephemeral_mib=128, cpu_limit_millicores=500

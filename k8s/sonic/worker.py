@@ -24,6 +24,8 @@ from sonic_eks.k8s.sonic.gpu_pods import (
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
 
+WORKER = "sonic-worker"
+
 # The vendor's own startup probe polls the metrics until inferno_worker_capacity is above zero
 # (Cartesia, "Architecture"): an httpGet probe sees only the status. The image is Ubuntu 22.04, so
 # it has bash and need not have curl. HTTP/1.0 asks for a plain body and an end of file.
@@ -40,12 +42,12 @@ exit 1
 
 def worker_name(model: Model) -> str:
     """Return the name of a model's Deployment."""
-    return f"sonic-worker-{model.name}"
+    return f"{WORKER}-{model.name}"
 
 
 def worker_labels(config: Configuration, model: Model) -> Labels:
     """Return the labels of a model's workers."""
-    return Labels.of(config, "sonic-worker", component="worker", model=model.name)
+    return Labels.of(config, WORKER, component="worker", model=model.name)
 
 
 class Workers(DeploymentChart):

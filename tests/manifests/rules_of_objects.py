@@ -20,6 +20,9 @@ from tests.manifests.rules_base import (
 
 CLUSTER_SCOPED = ("Namespace", "PersistentVolume", "PriorityClass", "EC2NodeClass", "NodePool")
 
+# Made by Helm with the controllers that run there, before any chart.
+HELM_NAMESPACES = {"keda", "nvidia-device-plugin"}
+
 # Late values, as the stacks' outputs are called.
 KNOWN_MARKERS = {
     "AccountId",
@@ -33,6 +36,15 @@ KNOWN_MARKERS = {
     "FileSystemMountName",
     "TargetGroupArn",
 }
+
+
+# Everything else that makes pods; what is to be used joins WORKLOADS, and every rule with it.
+OTHER_WORKLOADS = ("Pod", "ReplicaSet", "ReplicationController", "DaemonSet", "Job", "CronJob")
+
+
+@rule
+def pods_come_from_what_the_rules_look_at(charts: Charts) -> list[str]:
+    return [name_of(m) for m in of_kind(charts, *set(OTHER_WORKLOADS) - set(WORKLOADS))]
 
 
 @rule
@@ -90,7 +102,8 @@ def a_service_selects_one_workload(charts: Charts) -> list[str]:
         if len(matches) != 1:
             found.append(f"{name_of(service)}: selects {len(matches)} workloads")
             continue
-        ports = {p["name"] for c in pod_of(matches[0])["containers"] for p in c["ports"]}
+        declared = [p for c in pod_of(matches[0])["containers"] for p in c["ports"]]
+        ports = {p["name"] for p in declared} | {p["containerPort"] for p in declared}
         if any(port["targetPort"] not in ports for port in spec["ports"]):
             found.append(f"{name_of(service)}: a port that no container has")
         if spec.get("type", "ClusterIP") != "ClusterIP" or spec.get("externalIPs"):
@@ -141,7 +154,8 @@ def what_is_needed_is_applied_first(charts: Charts) -> list[str]:
     needs: list[tuple[str, str, str]] = []  # (chart, needed kind, needed name)
     for chart in charts:
         for m in chart.manifests:
-            if namespace := m["metadata"].get("namespace"):
+            namespace = m["metadata"].get("namespace")
+            if namespace and namespace not in HELM_NAMESPACES:
                 needs.append((chart.name, "Namespace", namespace))
             if m["kind"] == "ScaledObject":
                 needs.append((chart.name, "Deployment", m["spec"]["scaleTargetRef"]["name"]))

@@ -31,13 +31,17 @@ PRIVATE_IMAGE = re.compile(
 )
 
 
+# A version with its parts, or a day: what a name such as stable, or 2 alone, is not.
+FIXED_TAG = re.compile(r"\d+\.\d+|\d{8}")
+
+
 @rule
 def images_are_fixed_and_private(charts: Charts) -> list[str]:
     found = []
     for name, container in containers(charts):
         image = container["image"]
         tag = image.rpartition(":")[2]
-        if not PRIVATE_IMAGE.match(image) or tag == "latest":
+        if not PRIVATE_IMAGE.match(image) or not FIXED_TAG.search(tag):
             found.append(f"{name}: {image}")
         if container.get("imagePullPolicy", "IfNotPresent") == "Always":
             found.append(f"{name}: pulls a fixed tag on every start")

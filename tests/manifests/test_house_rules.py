@@ -10,6 +10,7 @@ import pytest
 
 from sonic_eks.k8s.render import RenderedChart
 from tests.manifests.deployments import charts
+from tests.manifests.examples_of_policies import BROKEN_POLICIES
 from tests.manifests.house_rules import RULES, Charts
 
 Edit = Callable[[dict[str, Any]], object]
@@ -84,6 +85,7 @@ def image(value: str) -> Edit:
 
 # (rule, what breaks it)
 BROKEN: list[tuple[str, Callable[[], Charts]]] = [
+    *BROKEN_POLICIES,
     (
         "images_are_fixed_and_private",
         lambda: edited(*NATS, image("docker.io/library/nats:2.12.8-alpine")),
@@ -95,6 +97,19 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
     (
         "images_are_fixed_and_private",
         lambda: edited(*NATS, image("123456789012.dkr.ecr.us-east-1.amazonaws.com/x/nats")),
+    ),
+    *(
+        (
+            "images_are_fixed_and_private",
+            lambda tag=tag: edited(
+                *NATS, image(f"123456789012.dkr.ecr.us-east-1.amazonaws.com/x/nats:{tag}")
+            ),
+        )
+        for tag in ("stable", "2", "2-alpine")
+    ),
+    *(
+        ("pods_come_from_what_the_rules_look_at", lambda kind=kind: with_object({"kind": kind}))
+        for kind in ("Pod", "DaemonSet", "CronJob")
     ),
     (
         "images_are_fixed_and_private",
@@ -261,7 +276,7 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
     ("what_is_needed_is_applied_first", lambda: without_order("workers", "weights")),
     ("what_is_needed_is_applied_first", lambda: without_order("scaling", "workers")),
     ("what_is_needed_is_applied_first", lambda: without_order("scaling", "prometheus")),
-    ("what_is_needed_is_applied_first", lambda: without_order("nats", "namespaces")),
+    ("what_is_needed_is_applied_first", lambda: without_order("network-policies", "namespaces")),
     (
         "what_is_needed_is_applied_first",
         lambda: [

@@ -108,6 +108,35 @@ def claims_of_a_stateful_set_live_within_the_volume_driver(graph: DependencyGrap
 
 
 @rule
+def policies_are_enforced_from_the_first(graph: DependencyGraph) -> Pairs:
+    for node, _ in graph.objects("NetworkPolicy"):
+        yield node, graph.one("AWS::EKS::Addon", AddonName="vpc-cni")
+
+
+@rule
+def pods_start_under_their_policies_and_drain_under_them(graph: DependencyGraph) -> Pairs:
+    policies = graph.objects("NetworkPolicy")
+    for node, pods in graph.objects(*CONTROLLERS_OF_PODS):
+        for policy_node, policy in policies:
+            if policy["metadata"]["namespace"] == pods["metadata"]["namespace"]:
+                yield node, policy_node
+
+
+@rule
+def what_is_allowed_outlives_the_denial_of_the_rest(graph: DependencyGraph) -> Pairs:
+    policies = graph.objects("NetworkPolicy")
+    denials = {
+        policy["metadata"]["namespace"]: node
+        for node, policy in policies
+        if not {"ingress", "egress"} & policy["spec"].keys()
+    }
+    for node, policy in policies:
+        denial = denials[policy["metadata"]["namespace"]]
+        if node != denial:
+            yield denial, node
+
+
+@rule
 def node_pool_goes_before_its_class_and_both_before_karpenter(graph: DependencyGraph) -> Pairs:
     karpenter = chart(graph, "karpenter")
     for node, pool in graph.objects("NodePool"):
@@ -165,9 +194,11 @@ def budget_goes_before_its_pods(graph: DependencyGraph) -> Pairs:
 
 @rule
 def namespace_goes_after_its_content(graph: DependencyGraph) -> Pairs:
+    made = {manifest["metadata"]["name"]: node for node, manifest in graph.objects("Namespace")}
     for node, manifest in graph.objects():
         if namespace := manifest["metadata"].get("namespace"):
-            yield node, graph.applies("Namespace", namespace)
+            # Helm makes the namespaces of its charts, which bear their names.
+            yield node, made.get(namespace) or chart(graph, namespace)
 
 
 @rule

@@ -70,6 +70,28 @@ def test_policies_come_before_pods_and_budgets_after_them() -> None:
     assert steps["PodDisruptionBudget-s-b"].after == ("app",)
 
 
+def test_policies_follow_one_another_in_their_namespace() -> None:
+    api = "networking.k8s.io/v1"
+    steps = cut(
+        (
+            "policies",
+            [
+                thing("NetworkPolicy", "b", api, "s"),
+                thing("NetworkPolicy", "c", api, "t"),
+                thing("NetworkPolicy", "a", api, "s"),
+                thing("NetworkPolicy", "deny", api, "s"),
+            ],
+            (),
+        ),
+        ("app", [thing("Deployment", "d", "apps/v1", "s")], ("policies",)),
+    )
+    assert steps["NetworkPolicy-s-b"].after == steps["NetworkPolicy-t-c"].after == ()
+    assert steps["NetworkPolicy-s-a"].after == ("NetworkPolicy-s-b",)
+    assert steps["NetworkPolicy-s-deny"].after == ("NetworkPolicy-s-a",)
+    # Of each namespace the last one, which the others come before.
+    assert set(steps["app"].after) == {"NetworkPolicy-t-c", "NetworkPolicy-s-deny"}
+
+
 def test_a_chart_waits_for_the_last_steps_of_those_before_it() -> None:
     steps = cut(
         ("edge", [thing("Service"), thing("TargetGroupBinding", "t", "elbv2.k8s.aws/v1beta1")], ()),
