@@ -174,7 +174,7 @@ def nvidia_device_plugin(catalogue: Catalogue, *, gpus: bool) -> Values:
         The private registry.
     gpus : bool
         Whether the nodes have GPUs. On those that have none the plugin would exit again and again,
-        and the chart never be ready; told not to, it waits.
+        and the chart never be ready; told not to, it waits (k8s-device-plugin, issue 170).
     """
     return {
         **({} if gpus else {"failOnInitError": "false"}),

@@ -190,3 +190,8 @@ def content_hash(text: str, *, of: str = "config") -> dict[str, str]:
         What it is, in the annotation's key.
     """
     return {f"sonic-eks/{of}-sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def literal(argument: str) -> str:
+    """Return an argument that stays as it is: Kubernetes expands ``$(NAME)`` and ``$$``."""
+    return argument.replace("$", "$$")

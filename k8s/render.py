@@ -59,7 +59,7 @@ _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
     ("license-proxy", LicenseProxy, ("network-policies",)),
     ("edge", Edge, ("namespaces",)),
     ("stream-gate", StreamGate, ("namespaces",)),
-    ("api", Api, ("nats", "license-proxy", "edge", "stream-gate")),
+    ("api", Api, ("weights", "nats", "license-proxy", "edge", "stream-gate")),
     ("standalone", Standalone, ("nodes", "weights", "license-proxy", "edge", "stream-gate")),
     ("workers", Workers, ("nodes", "weights", "nats", "license-proxy", "stream-gate")),
     ("headroom", Headroom, ("nodes", "namespaces")),

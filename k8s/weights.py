@@ -14,6 +14,8 @@ from sonic_eks.late import Late
 WEIGHTS_VOLUME = f"sonic-weights-{Late.FILE_SYSTEM.marker}"
 WEIGHTS_CLAIM = f"weights-{Late.FILE_SYSTEM.marker}"
 
+_VOLUME_NAME = "weights"
+
 # Kubernetes lets no static claim grow, while the file system may: a claim asks for the least.
 _CLAIM_GIB = 1
 
@@ -71,3 +73,18 @@ class WeightsVolume(DeploymentChart):
                 ),
             ),
         )
+
+
+def weights_volume() -> k8s.Volume:
+    """Return a pod's volume of the weights."""
+    return k8s.Volume(
+        name=_VOLUME_NAME,
+        persistent_volume_claim=k8s.PersistentVolumeClaimVolumeSource(
+            claim_name=WEIGHTS_CLAIM, read_only=True
+        ),
+    )
+
+
+def weights_mount(path: str) -> k8s.VolumeMount:
+    """Return a container's mount of the weights at `path`."""
+    return k8s.VolumeMount(name=_VOLUME_NAME, mount_path=path, read_only=True)

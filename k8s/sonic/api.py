@@ -16,6 +16,7 @@ from sonic_eks.k8s.sonic.front import API, API_PORT, HTTP_PORT_NAME, READY_PATH,
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
+from sonic_eks.k8s.weights import weights_mount, weights_volume
 
 # Room in seconds for a start and for the load balancer's first health checks (registration takes
 # minutes), beside the drain that a rollout may wait for.
@@ -55,12 +56,16 @@ class Api(DeploymentChart):
                             propagation_seconds=drain.propagation_seconds,
                         )
                     ],
-                    volumes=[gate_volume()],
+                    volumes=[gate_volume(), *([weights_volume()] if self._mounts else [])],
                     annotations=gate_annotations(),
                 ),
             ),
         )
         disruption_budget(self, "Budget", labels, name=API, namespace=SONIC_NAMESPACE)
+
+    @property
+    def _mounts(self) -> str | None:
+        return self.config.api.weights_mount_path
 
     def _container(self) -> k8s.Container:
         api = self.config.api
@@ -86,4 +91,5 @@ class Api(DeploymentChart):
             readiness_probe=http_probe(READY_PATH, HTTP_PORT_NAME, period_seconds=5, failures=3),
             liveness_probe=patient_liveness(HTTP_PORT_NAME),
             lifecycle=drain_hook(),
+            volume_mounts=[weights_mount(self._mounts)] if self._mounts else None,
         )

@@ -15,11 +15,9 @@ from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.stream_gate import gate_annotations, gate_volume
-from sonic_eks.k8s.weights import WEIGHTS_CLAIM
+from sonic_eks.k8s.weights import weights_volume
 
 STARTUP_PERIOD_SECONDS = 5
-
-_WEIGHTS = "weights"
 
 
 def gpu_deployment(
@@ -79,23 +77,13 @@ def gpu_deployment(
                 annotations=gate_annotations() | (annotations or {}),
                 volumes=[
                     gate_volume(),
-                    k8s.Volume(
-                        name=_WEIGHTS,
-                        persistent_volume_claim=k8s.PersistentVolumeClaimVolumeSource(
-                            claim_name=WEIGHTS_CLAIM, read_only=True
-                        ),
-                    ),
+                    weights_volume(),
                     *volumes,
                 ],
             ),
         ),
     )
     disruption_budget(scope, f"{model.name}-budget", labels, name=name, namespace=SONIC_NAMESPACE)
-
-
-def weights_mount(config: Configuration) -> k8s.VolumeMount:
-    """Return the mount of the weights."""
-    return k8s.VolumeMount(name=_WEIGHTS, mount_path=config.weights.mount_path, read_only=True)
 
 
 def gpu_share(config: Configuration, model: Model) -> k8s.ResourceRequirements:

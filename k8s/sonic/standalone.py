@@ -10,7 +10,7 @@ from sonic_eks.catalogue import PYTHON_IMAGE, worker_image
 from sonic_eks.config.service import Model
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.pods import container_security, content_hash
+from sonic_eks.k8s.pods import container_security, content_hash, literal
 from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
 from sonic_eks.k8s.sonic.front import HTTP_PORT_NAME, front_of
@@ -19,10 +19,10 @@ from sonic_eks.k8s.sonic.gpu_pods import (
     gpu_deployment,
     gpu_share,
     model_environment,
-    weights_mount,
 )
 from sonic_eks.k8s.sonic.pods import environment, vendor_security
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
+from sonic_eks.k8s.weights import weights_mount
 from sonic_eks.sidecar_code import sidecar_code
 
 _STAND_IN = "stand-in"
@@ -75,8 +75,8 @@ class Standalone(DeploymentChart):
             ]
         if warm_up.body is not None:
             watch += [
-                f"--warm-up-url=http://127.0.0.1:{settings.port}{warm_up.path}",
-                f"--warm-up-body={warm_up.body}",
+                literal(f"--warm-up-url=http://127.0.0.1:{settings.port}{warm_up.path}"),
+                literal(f"--warm-up-body={warm_up.body}"),
                 f"--warm-up-requests={warm_up.requests}",
             ]
         return gate_container(
@@ -92,7 +92,7 @@ class Standalone(DeploymentChart):
             image=self.catalogue.image(worker_image(model.name)),
             env=environment(model.env, model_environment(self.config, model)),
             security_context=vendor_security(),
-            volume_mounts=[weights_mount(self.config)],
+            volume_mounts=[weights_mount(self.config.weights.mount_path)],
             **self._common(model),
         )
 
@@ -108,7 +108,7 @@ class Standalone(DeploymentChart):
             env=environment(model.env),
             security_context=container_security(read_only_root=True, user=_USER),
             volume_mounts=[
-                weights_mount(self.config),
+                weights_mount(self.config.weights.mount_path),
                 k8s.VolumeMount(
                     name=_STAND_IN,
                     mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}",

@@ -19,10 +19,10 @@ from sonic_eks.k8s.sonic.gpu_pods import (
     gpu_deployment,
     gpu_share,
     model_environment,
-    weights_mount,
 )
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
+from sonic_eks.k8s.weights import weights_mount
 
 WORKER = "sonic-worker"
 
@@ -101,5 +101,5 @@ class Workers(DeploymentChart):
             # Work arrives over NATS, where only the worker itself can stop it. One that does so on
             # SIGTERM gets it at once; the grace covers the generations that it has.
             lifecycle=drain_hook() if self.config.drain.worker == "wait-idle" else None,
-            volume_mounts=[weights_mount(self.config)],
+            volume_mounts=[weights_mount(self.config.weights.mount_path)],
         )

@@ -46,11 +46,12 @@ class WarmUp:
     async def _request(self) -> str:
         """Return "" for a good answer, else what was wrong with it."""
         host, port = self._url.hostname or "", self._url.port or 80
+        target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         reader, writer = await asyncio.open_connection(host, port)
         try:
             key = f"Authorization: Bearer {self._key}\r\n" if self._key else ""
             head = (
-                f"POST {self._url.path or '/'} HTTP/1.1\r\nHost: {host}:{port}\r\n{key}"
+                f"POST {target} HTTP/1.1\r\nHost: {host}:{port}\r\n{key}"
                 f"Content-Type: application/json\r\nContent-Length: {len(self._body)}\r\n"
                 "Connection: close\r\n\r\n"
             )

@@ -115,6 +115,8 @@ class Api(Section):
     """API pods at least."""
     max_replicas: Annotated[Int, Field(ge=2, le=200)] = 6
     """API pods at most."""
+    weights_mount_path: MountPath | None = None
+    """Where API pods see the bucket of weights and voices, read-only; unset: they do not."""
     nats_url_env: EnvName | None = None
     """Environment name, given by the vendor, of the NATS URL; unset: not rendered."""
     license_url_env: EnvName | None = None

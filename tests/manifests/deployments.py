@@ -15,6 +15,18 @@ _TWO_MODELS = [
     {"name": "sonic-2", "image": "cartesia-sonic-2", "loadSeconds": 901, "maxReplicas": 3},
 ]
 
+_SMOKE: list[tuple[str, Any]] = [
+    ("topology", "standalone"),
+    ("standalone.standIn", True),
+    ("license.mode", "none"),
+    ("nodes.gpu.instanceType", "m7i.large"),
+]
+# With characters that Kubernetes would expand.
+_WARM_UP = (
+    '{"transcript": "$(A) $$ 5 $", "model_id": "x", "voice": {"mode": "id", "id": "x"},'
+    ' "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": 16000}}'
+)
+
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "default": VALID,
     "air-gapped": with_values(
@@ -76,6 +88,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("api.natsUrlEnv", "BUS"),
         ("api.licenseUrlEnv", "LICENSE"),
         ("api.env", {"LOG_LEVEL": "debug"}),
+        ("api.weightsMountPath", "/voices"),
         ("scaling.generationsPerGpu", 5),
         ("scaling.targetUtilization", 0.7),
         ("weights.mountPath", "/models"),
@@ -101,11 +114,13 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("standalone.readinessPath", "/ready?deep=1"),
         ("standalone.warmUp", {"path": "/speak", "body": '{"text": "Hello"}', "requests": 5}),
     ),
-    "smoke": with_values(
-        ("topology", "standalone"),
-        ("standalone.standIn", True),
-        ("license.mode", "none"),
-        ("nodes.gpu.instanceType", "m7i.large"),
+    "smoke": with_values(*_SMOKE),
+    "smoke-warm": with_values(
+        *_SMOKE,
+        ("standalone.metricsPort", 8080),
+        ("standalone.loadMetric", "inferno_worker_load"),
+        ("standalone.readinessPath", "/status"),
+        ("standalone.warmUp.body", _WARM_UP),
     ),
     "long-name-govcloud": with_values(
         ("deployment.name", "voice-" + "v" * 94),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -147,3 +148,11 @@ def test_a_server_that_stands_alone_is_watched_by_sockets_or_by_its_load() -> No
     assert loaded["--warm-up-url"] == "http://127.0.0.1:9000/speak"
     assert loaded["--warm-up-body"] == '{"text": "Hello"}'
     assert loaded["--warm-up-requests"] == "5"
+
+
+def test_a_warm_up_reaches_the_gate_as_it_was_written() -> None:
+    """Kubernetes expands $(NAME) and reduces $$ to $ in arguments."""
+    arguments = gate_arguments(one("smoke-warm", "Deployment", "sonic-standalone"))
+    given = configuration("smoke-warm").standalone.warm_up.body
+    assert "$(A)" not in re.sub(r"\$\$", "", arguments["--warm-up-body"])
+    assert arguments["--warm-up-body"].replace("$$", "$") == given

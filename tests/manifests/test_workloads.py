@@ -243,3 +243,15 @@ def test_the_stand_in_needs_no_gpu_and_no_vendor() -> None:
         for c in w["spec"]["template"]["spec"]["containers"]
     }
     assert images == {"python", "pause", "prometheus"}
+
+
+def test_the_api_sees_the_voices_where_it_is_told_to() -> None:
+    api = one("vendor-names", "Deployment", "sonic-api")
+    (mount,) = container(api)["volumeMounts"]
+    assert mount == {"name": "weights", "mountPath": "/voices", "readOnly": True}
+    (volume,) = (v for v in api["spec"]["template"]["spec"]["volumes"] if v["name"] == "weights")
+    assert volume["persistentVolumeClaim"] == {
+        "claimName": "weights-<<known-after-deploy:FileSystemId>>",
+        "readOnly": True,
+    }
+    assert "volumeMounts" not in container(one("default", "Deployment", "sonic-api"))

@@ -127,7 +127,7 @@ def test_a_lock_makes_images_exact(default_config: Configuration) -> None:
     assert "@" not in karpenter["controller"]["image"]["tag"]
     keda = chart_values.keda(catalogue)["image"]
     assert all(keda[key]["tag"].endswith(f"@{digest}") for key in ("keda", "webhooks"))
-    plugin = chart_values.nvidia_device_plugin(catalogue)["image"]
+    plugin = chart_values.nvidia_device_plugin(catalogue, gpus=True)["image"]
     assert plugin["tag"].endswith(f"@{digest}")
 
 
@@ -293,3 +293,11 @@ def test_an_account_in_the_configuration_is_in_the_addresses(
     for name, chart in charts.items():
         assert chart["Repository"].startswith("oci://444455556666.dkr.ecr.us-east-1.")
         assert ACCOUNT not in json.dumps(values_of(charts[name]))
+
+
+def test_the_device_plugin_waits_on_nodes_without_gpus(default_config: Configuration) -> None:
+    """With its own default it would exit again and again, and the chart never be ready."""
+    catalogue = Catalogue(default_config)
+    assert "failOnInitError" not in chart_values.nvidia_device_plugin(catalogue, gpus=True)
+    without = chart_values.nvidia_device_plugin(catalogue, gpus=False)
+    assert without["failOnInitError"] == "false"

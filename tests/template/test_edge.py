@@ -13,7 +13,7 @@ from sonic_eks.config import Configuration
 from sonic_eks.constructs.load_balancer import StreamLoadBalancer
 from sonic_eks.stacks.deployment import Stacks
 from tests.expected import networking as expected
-from tests.synth import changed
+from tests.synth import changed, stacks_of
 from tests.template.foundation import (
     ACCOUNT,
     CLUSTER_SECURITY_GROUP,
@@ -182,6 +182,8 @@ def test_deregistration_delay_stays_within_its_limits(drain_seconds: int, delay:
         client_cidrs=["10.0.0.0/16"],
         target_security_group=ec2.SecurityGroup(stack, "Pods", vpc=vpc),
         port=80,
+        target_port=5000,
+        health_path="/status",
         certificate_arn=None,
         tcp_idle_timeout_seconds=350,
         drain_seconds=drain_seconds,
@@ -226,3 +228,25 @@ def test_outputs_name_target_group_and_host(templates: dict[str, Template]) -> N
     (balancer,) = resources(templates["edge"], "AWS::ElasticLoadBalancingV2::LoadBalancer")
     assert outputs["TargetGroupArn"]["Value"] == {"Ref": group}
     assert outputs["LoadBalancerDnsName"]["Value"] == {"Fn::GetAtt": [balancer, "DNSName"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("standalone", "protocol", "path"),
+    [({"port": 9000}, "TCP", None), ({"port": 9000, "readinessPath": "/up"}, "HTTP", "/up")],
+)
+def test_a_server_that_stands_alone_is_reached_and_checked_where_it_is(
+    default_config: Configuration, standalone: dict[str, Any], protocol: str, path: str | None
+) -> None:
+    config = changed(
+        default_config,
+        topology="standalone",
+        standalone=standalone,
+        models=[{"image": "server"}],
+    )
+    template = Template.from_stack(stacks_of(config).edge)
+    group = target_group(template)
+    assert (group["Port"], group["HealthCheckPort"]) == (9000, "9000")
+    assert (group["HealthCheckProtocol"], group.get("HealthCheckPath")) == (protocol, path)
+    (ingress,) = template.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    assert ingress["Properties"]["FromPort"] == ingress["Properties"]["ToPort"] == 9000

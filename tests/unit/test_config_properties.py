@@ -261,7 +261,7 @@ def test_the_strategy_reaches_what_it_should() -> None:
     assert {config.license.mode for config in seen} == {"connected", "airGapped"}
     assert {config.partition for config in seen} == {"aws", "aws-cn", "aws-us-gov"}
     assert len({len(config.models) for config in seen}) > 1
-    assert any(config.nodes.gpu.gpus_per_node > 1 for config in seen)
+    assert any(config.nodes.gpu.workers_per_node > 1 for config in seen)
     assert any(config.deployment.account for config in seen)
 
 

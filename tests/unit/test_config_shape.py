@@ -72,7 +72,7 @@ def test_tags_accepted(tmp_path: Path) -> None:
         (
             "wieghts",
             {},
-            "wieghts: unknown key; allowed: deployment, network, cluster, nodes, api, ",
+            "wieghts: unknown key; allowed: deployment, network, topology, cluster, nodes, ",
         ),
         ("weights.capacityGb", 1200, "weights.capacityGb: unknown key; allowed: capacityGib, "),
         (

@@ -39,8 +39,8 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
 
 
 NO_GPU = (
-    "nodes.gpu.instanceType: got 'm7i.large'; allowed: an x86_64 type with whole NVIDIA GPUs, Ampere"
-    " or newer, 24 GB or more"
+    "nodes.gpu.instanceType: got 'm7i.large'; allowed: an x86_64 type with whole NVIDIA GPUs,"
+    " Ampere or newer, 24 GB or more"
 )
 
 
@@ -52,7 +52,7 @@ NO_GPU = (
         ([*ALONE, ("nodes.serving.size", 4)], "nodes.serving: got 'settings'; allowed: none, or t"),
         (
             [("topology", "standalone")],
-            "models.0.image: got nothing; allowed: the server's repository in the vendor's registry",
+            "models.0.image: got nothing; allowed: the server's repository in the vendor's",
         ),
         (
             [*ALONE, ("models", [{"name": "a", "image": "a"}, {"name": "b", "image": "b"}])],

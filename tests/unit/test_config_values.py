@@ -28,7 +28,7 @@ from tests.expected.config_values import (
 def test_gpu_types_accepted(tmp_path: Path, name: str) -> None:
     config = load(with_values(("nodes.gpu.instanceType", name)), tmp_path)
     assert config.gpu_type.name == name
-    assert config.nodes.gpu.gpus_per_node >= 1
+    assert config.nodes.gpu.workers_per_node >= 1
 
 
 @pytest.mark.parametrize(("name", "family"), GPU_TYPES_REFUSED.items())

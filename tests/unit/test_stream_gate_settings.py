@@ -39,6 +39,8 @@ def test_worker_pod() -> None:
         (f"{MINIMUM} --load-url http://:8080/metrics", "http://"),
         (f"{MINIMUM} --load-url http://h:99999/metrics", "http://"),
         ("--watch-port 50", "--port"),
+        (f"{MINIMUM} --watch-port 50 --warm-up-url https://h/", "--warm-up-url"),
+        (f"{MINIMUM} --watch-port 50 --warm-up-requests 0", "--warm-up-requests"),
         (f"{MINIMUM} --watch-port 50 --colour red", "--colour"),
     ],
 )

@@ -1,0 +1,153 @@
+"""Warm-up: a pod is not ready before its server has answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.standin.gate import Gate, run
+from tests.standin.process import (
+    Process,
+    free_ports,
+    http_get,
+    python,
+    require_linux,
+    until,
+)
+
+pytestmark = pytest.mark.slow
+
+
+class Server:
+    """Answers POSTs as it is told, and keeps what it got."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers, self.heads, self.bodies = list(answers), list[str](), list[bytes]()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        size = int(head.lower().partition("content-length: ")[2].split("\r\n")[0])
+        self.heads.append(head)
+        self.bodies.append(await reader.readexactly(size))
+        # The last answer is for all that follow.
+        writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+        writer.close()
+
+
+GOOD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+EMPTY = b"HTTP/1.1 200 OK\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno"
+NONSENSE = b"\x16\x03\x01 what\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def warming(port: int, *more: str) -> AsyncIterator[Gate]:
+    """A gate that answers, ready or not."""
+    require_linux()
+    [own] = free_ports(1)
+    arguments = f"--port {own} --propagation-seconds 0 --budget-seconds 30 --poll-seconds 0.05"
+    url = f"http://127.0.0.1:{port}/tts/bytes?x=1"
+    process = Process(
+        python(
+            "sidecar.stream_gate",
+            *arguments.split(),
+            *("--watch-port", port, "--warm-up-url", url, "--warm-up-body", '{"text": "a b"}'),
+            *more,
+        )
+    )
+    await process.start()
+
+    async def alive() -> bool:
+        return (await http_get(own, "/live"))[0] == 200
+
+    try:
+        await until(alive, "start of the gate")
+        yield Gate(process, own)
+    finally:
+        await process.stop()
+
+
+async def ready(gate: Gate) -> bool:
+    return (await http_get(gate.port, "/ready"))[0] == 200
+
+
+def faults(gate: Gate) -> list[str]:
+    return [line for line in gate.process.lines if '"warm_up_failed"' in line]
+
+
+def test_ready_after_as_many_answers_as_asked_for(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("secret-key\n")
+
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        async with warming(port, "--warm-up-requests", "2", "--warm-up-key-file", str(key)) as gate:
+            # There is no server yet: Kubernetes starts it after the gate.
+            assert not await ready(gate)
+            answers = Server(BUSY, EMPTY, NONSENSE, GOOD)
+            async with await asyncio.start_server(answers.serve, "127.0.0.1", port):
+                await until(lambda: ready(gate), "readiness")
+            assert answers.bodies == [b'{"text": "a b"}'] * 5
+            assert all(h.startswith("POST /tts/bytes?x=1 HTTP/1.1\r\n") for h in answers.heads)
+            assert all("\r\nAuthorization: Bearer secret-key\r\n" in h for h in answers.heads)
+            said = "\n".join(faults(gate))
+            for fault in ("ConnectionRefusedError", "status 503", "an empty answer", "status ?"):
+                assert fault in said
+            assert "secret-key" not in "\n".join(gate.process.lines)
+            # Once warm, it stays in use whatever the server does.
+            assert await ready(gate)
+
+    run(scenario)
+
+
+def test_a_server_that_never_answers_well_never_gets_callers_and_fills_no_log() -> None:
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        answers = Server(BUSY)
+        async with (
+            await asyncio.start_server(answers.serve, "127.0.0.1", port),
+            warming(port) as gate,
+        ):
+
+            async def tried() -> bool:
+                return len(answers.heads) >= 3
+
+            await until(tried, "three attempts")
+            assert not await ready(gate)
+            assert len(faults(gate)) <= 2
+            # A drain does not wait for it.
+            assert (await gate.drain())["reason"] == "drained"
+
+    run(scenario)
+
+
+def test_a_key_that_is_not_there_is_said_in_one_line() -> None:
+    async def scenario() -> None:
+        require_linux()
+        process = Process(
+            python(
+                "sidecar.stream_gate",
+                *[
+                    "--port",
+                    "1",
+                    "--propagation-seconds",
+                    "0",
+                    "--budget-seconds",
+                    "3",
+                    "--watch-port",
+                    "2",
+                ],
+                *("--warm-up-url", "http://127.0.0.1:2/", "--warm-up-key-file", "/nowhere/key"),
+            )
+        )
+        await process.start()
+        assert await process.wait(30) == 1
+        (line,) = process.lines
+        assert '"failed"' in line
+        assert "/nowhere/key" in line
+
+    run(scenario)
