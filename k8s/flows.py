@@ -1,27 +1,24 @@
 """Who may talk to whom: the table that becomes NetworkPolicies.
 
-A row names its ends; `ends` says what each is in a deployment. A row is left out where its
-condition does not hold, or an end is missing.
+A row names its ends; `ends` says what each is, and which of them a deployment has. A row whose
+sources or targets are all missing is left out.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from sonic_eks.config import Configuration
+from sonic_eks.config.standalone import GATE_PORT
 from sonic_eks.k8s.namespaces import KEDA_NAMESPACE, MONITORING_NAMESPACE, SONIC_NAMESPACE
 from sonic_eks.k8s.nats import CLIENT_PORT, CLUSTER_PORT, NATS
 from sonic_eks.k8s.prometheus import PROMETHEUS, PROMETHEUS_PORT
-from sonic_eks.k8s.sonic.api import API, API_PORT
+from sonic_eks.k8s.sonic.front import API, STANDALONE, front_of
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_PORT, LICENSE_PROXY
 from sonic_eks.k8s.sonic.pods import METRICS_PORT
 from sonic_eks.k8s.sonic.worker import WORKER
-
-GATE_PORT = 8090
-"""The stream gate's port, in pods that have one."""
 
 _HTTPS = 443
 # KEDA's chart, values `service.portHttpsTarget` and `webhooks.port`, and the port in its Service
@@ -71,14 +68,6 @@ class Addresses:
 End = Pods | Addresses
 
 
-def _always(_: Configuration) -> bool:
-    return True
-
-
-def _connected(config: Configuration) -> bool:
-    return config.license.mode == "connected"
-
-
 @dataclass(frozen=True)
 class Flow:
     """Connections that are allowed, from every source to every target.
@@ -93,8 +82,6 @@ class Flow:
         What passes, for the reader of the policy.
     protocols : tuple of str
         Transport protocols.
-    when : callable
-        Whether a deployment has the flow.
     """
 
     sources: tuple[str, ...]
@@ -102,45 +89,68 @@ class Flow:
     ports: tuple[int, ...]
     why: str
     protocols: tuple[str, ...] = ("TCP",)
-    when: Callable[[Configuration], bool] = _always
-
-    def pairs(self, present: Mapping[str, End]) -> Iterator[tuple[str, str]]:
-        """Give every source with every target, as far as both are present."""
-        for source, target in product(self.sources, self.targets):
-            if source in present and target in present:
-                yield source, target
 
 
-FLOWS: tuple[Flow, ...] = (
-    Flow(("load-balancer",), ("api",), (API_PORT,), "streams of callers, health checks"),
-    Flow(("api", "worker"), ("nats",), (CLIENT_PORT,), "requests and audio"),
-    Flow(("nats",), ("nats",), (CLUSTER_PORT,), "routes between the servers"),
-    Flow(("api", "worker"), ("license-proxy",), (LICENSE_PORT,), "license"),
-    Flow(("license-proxy",), ("vendor",), (_HTTPS,), "license, from the vendor", when=_connected),
-    Flow(("prometheus",), ("api", "worker"), (METRICS_PORT, GATE_PORT), "metrics"),
-    Flow(("keda-operator",), ("prometheus",), (PROMETHEUS_PORT,), "queries of the scalers"),
-    Flow(
+def flows(config: Configuration) -> tuple[Flow, ...]:
+    """Return the flows of a deployment, between those of their ends that it has.
+
+    Parameters
+    ----------
+    config : Configuration
+        The deployment.
+    """
+    return tuple(_between(_table(config), ends(config)))
+
+
+def _table(config: Configuration) -> Iterator[Flow]:
+    yield Flow(
+        ("load-balancer",),
+        ("api", "standalone"),
+        (front_of(config).port,),
+        "streams of callers, health checks",
+    )
+    yield Flow(("api", "worker"), ("nats",), (CLIENT_PORT,), "requests and audio")
+    yield Flow(("nats",), ("nats",), (CLUSTER_PORT,), "routes between the servers")
+    yield Flow(("api", "worker", "standalone"), ("license-proxy",), (LICENSE_PORT,), "license")
+    if config.license.mode == "connected":
+        yield Flow(("license-proxy",), ("vendor",), (_HTTPS,), "license, from the vendor")
+    yield Flow(("prometheus",), ("api", "worker"), (METRICS_PORT, GATE_PORT), "metrics")
+    metrics_port = config.standalone.metrics_port
+    yield Flow(
+        ("prometheus",),
+        ("standalone",),
+        (GATE_PORT,) if metrics_port is None else (metrics_port, GATE_PORT),
+        "metrics",
+    )
+    yield Flow(("keda-operator",), ("prometheus",), (PROMETHEUS_PORT,), "queries of the scalers")
+    yield Flow(
         ("keda-metrics",), ("keda-operator",), (_KEDA_OPERATOR_PORT,), "values of external metrics"
-    ),
-    Flow(("control-plane",), ("keda-metrics",), (_KEDA_METRICS_PORT,), "external metrics API"),
-    Flow(("control-plane",), ("keda-webhooks",), (_KEDA_WEBHOOK_PORT,), "admission of scalers"),
-    Flow(
+    )
+    yield Flow(("control-plane",), ("keda-metrics",), (_KEDA_METRICS_PORT,), "external metrics API")
+    yield Flow(
+        ("control-plane",), ("keda-webhooks",), (_KEDA_WEBHOOK_PORT,), "admission of scalers"
+    )
+    yield Flow(
         ("prometheus", "keda-operator", "keda-metrics", "keda-webhooks"),
         ("kubernetes-api",),
         (_HTTPS,),
         "Kubernetes API",
-    ),
+    )
     # Prometheus and KEDA's webhooks resolve nothing: the Kubernetes API's address is in their
     # environment, and Prometheus asks it for those of its targets.
-    Flow(
-        ("api", "worker", "nats", "keda-operator", "keda-metrics"),
-        ("dns",),
-        (53,),
-        "names",
-        ("UDP", "TCP"),
-    ),
-    Flow(("license-proxy",), ("dns",), (53,), "names", ("UDP", "TCP"), when=_connected),
-)
+    resolving: tuple[str, ...] = ("api", "worker", "standalone", "nats")
+    resolving += ("keda-operator", "keda-metrics")
+    if config.license.mode == "connected":
+        resolving += ("license-proxy",)
+    yield Flow(resolving, ("dns",), (53,), "names", ("UDP", "TCP"))
+
+
+def _between(table: Iterable[Flow], present: Mapping[str, End]) -> Iterator[Flow]:
+    for flow in table:
+        sources = tuple(name for name in flow.sources if name in present)
+        targets = tuple(name for name in flow.targets if name in present)
+        if sources and targets:
+            yield replace(flow, sources=sources, targets=targets)
 
 
 def ends(config: Configuration) -> dict[str, End]:
@@ -151,11 +161,14 @@ def ends(config: Configuration) -> dict[str, End]:
     config : Configuration
         The deployment.
     """
+    if config.topology == "standalone":
+        service = {"standalone": STANDALONE}
+    else:
+        service = {"api": API, "worker": WORKER, "nats": NATS}
+    if config.has_license_proxy:
+        service["license-proxy"] = LICENSE_PROXY
     return {
-        "api": _ours(SONIC_NAMESPACE, API),
-        "worker": _ours(SONIC_NAMESPACE, WORKER),
-        "nats": _ours(SONIC_NAMESPACE, NATS),
-        "license-proxy": _ours(SONIC_NAMESPACE, LICENSE_PROXY),
+        **{end: _ours(SONIC_NAMESPACE, name) for end, name in service.items()},
         "prometheus": _ours(MONITORING_NAMESPACE, PROMETHEUS),
         # Labels of the charts' pods and of their Services' selectors (kedacore/charts, keda).
         "keda-operator": Pods(KEDA_NAMESPACE, {"app": "keda-operator"}),

@@ -60,9 +60,13 @@ _CHARTS: tuple[tuple[str, type[DeploymentChart], tuple[str, ...]], ...] = (
     ("edge", Edge, ("namespaces",)),
     ("stream-gate", StreamGate, ("namespaces",)),
     ("api", Api, ("weights", "nats", "license-proxy", "edge", "stream-gate")),
-    ("standalone", Standalone, ("nodes", "weights", "license-proxy", "edge", "stream-gate")),
+    (
+        "standalone",
+        Standalone,
+        ("nodes", "weights", "network-policies", "license-proxy", "edge", "stream-gate"),
+    ),
     ("workers", Workers, ("nodes", "weights", "nats", "license-proxy", "stream-gate")),
-    ("headroom", Headroom, ("nodes", "namespaces")),
+    ("headroom", Headroom, ("nodes", "network-policies")),
     ("scaling", Scaling, ("prometheus", "api", "workers", "standalone")),
 )
 

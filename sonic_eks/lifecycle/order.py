@@ -34,11 +34,9 @@ _PLACES = {
     "TargetGroupBinding": 3,
 }
 _SHARED_PLACE = 2
-
-# Kinds whose objects follow one another within a namespace, as their chart lists them. The policy
-# that allows nothing comes last and goes first: it is never alone in force. And dozens of steps at
-# once, of two functions each, are more than a new account may run (AWS Lambda quotas).
-_ONE_BY_ONE = {"NetworkPolicy"}
+# A policy for all pods of a namespace allows nothing. It goes before those that allow something:
+# alone in force, it would cut off pods that still drain.
+_DENIAL_PLACE = 1
 
 
 class Chart(Protocol):
@@ -97,8 +95,7 @@ def steps_of(charts: Iterable[Chart]) -> tuple[Step, ...]:
         for place in sorted({_place(manifest) for manifest in chart.manifests}):
             here = list(_steps_at(place, chart, before))
             steps += here
-            followed = {name for step in here for name in step.after}
-            before = tuple(step.name for step in here if step.name not in followed)
+            before = tuple(step.name for step in here)
         last[chart.name] = before
     return tuple(steps)
 
@@ -108,20 +105,16 @@ def _steps_at(place: int, chart: Chart, before: tuple[str, ...]) -> Iterable[Ste
     shared = tuple(manifest for manifest in here if not _is_alone(manifest))
     if shared:
         yield Step(chart.name, shared, before, prune=True)
-    previous: dict[str, tuple[str, ...]] = {}
     for manifest in here:
         if _is_alone(manifest):
             # A name that holds an id may change, and leaves the object of the old name behind.
             renames = bool(markers_in(manifest["metadata"]["name"]))
-            name, after = _identity(manifest), before
-            if manifest["kind"] in _ONE_BY_ONE:
-                namespace = manifest["metadata"]["namespace"]
-                after = previous.get(namespace, before)
-                previous[namespace] = (name,)
-            yield Step(name, (manifest,), after, prune=renames)
+            yield Step(_identity(manifest), (manifest,), before, prune=renames)
 
 
 def _place(manifest: Manifest) -> int:
+    if manifest["kind"] == "NetworkPolicy" and not manifest["spec"]["podSelector"]:
+        return _DENIAL_PLACE
     return _PLACES.get(manifest["kind"], _SHARED_PLACE)
 
 

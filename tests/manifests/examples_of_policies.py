@@ -68,17 +68,18 @@ def after(chart: str, *earlier: str) -> Charts:
 
 
 def peer_of(rule: str, peers: str, **parts: Any) -> Edit:
-    """Return an edit of the only peer of a policy's only rule."""
+    """Return an edit of the first peer of a policy's first rule."""
     return lambda spec: spec[rule][0][peers][0].update(parts)
 
 
 def port_of(rule: str, **parts: Any) -> Edit:
-    """Return an edit of the first port of a policy's only rule."""
+    """Return an edit of the first port of a policy's first rule."""
     return lambda spec: spec[rule][0]["ports"][0].update(parts)
 
 
-VENDOR = "license-proxy-to-vendor"
+PROXY = "license-proxy"
 ANYWHERE = {"cidr": "0.0.0.0/0"}
+DNS = [{"port": 53, "protocol": "UDP"}]
 
 # (rule, what breaks it)
 BROKEN_POLICIES: list[tuple[str, Callable[[], Charts]]] = [
@@ -107,22 +108,25 @@ BROKEN_POLICIES: list[tuple[str, Callable[[], Charts]]] = [
         "policies_are_applied_before_the_pods_that_they_select",
         lambda: after("prometheus", "namespaces"),
     ),
-    ("denials_are_applied_last", lambda: rearranged(lambda p: p[::-1])),
+    (
+        "policies_are_applied_before_the_pods_that_they_select",
+        lambda: after("headroom", "nodes", "namespaces"),
+    ),
     (
         "policies_select_pods_that_exist",
-        policy("api-to-nats", lambda s: s.update(podSelector={"matchLabels": {"app": "api"}})),
+        policy("api", lambda s: s.update(podSelector={"matchLabels": {"app": "api"}})),
     ),
     (
         "policies_select_pods_that_exist",
         policy(
-            "api-to-nats",
+            "api",
             peer_of("egress", "to", podSelector={"matchLabels": {"app": "nats"}}),
         ),
     ),
     (
         "policies_select_pods_that_exist",
         policy(
-            "api-to-nats",
+            "api",
             peer_of(
                 "egress",
                 "to",
@@ -130,66 +134,64 @@ BROKEN_POLICIES: list[tuple[str, Callable[[], Charts]]] = [
             ),
         ),
     ),
-    ("rules_name_their_peers_and_ports", policy("api-to-nats", lambda s: s.update(egress=[{}]))),
+    ("rules_name_their_peers_and_ports", policy("api", lambda s: s.update(egress=[{}]))),
     (
         "rules_name_their_peers_and_ports",
-        policy("api-to-nats", lambda s: s["egress"][0].update(to=[])),
+        policy("api", lambda s: s["egress"][0].update(to=[])),
     ),
     (
         "rules_name_their_peers_and_ports",
-        policy("api-to-nats", lambda s: s["egress"][0].pop("ports")),
+        policy("api", lambda s: s["egress"][0].pop("ports")),
     ),
     (
         "rules_name_their_peers_and_ports",
-        policy("api-to-nats", peer_of("egress", "to", namespaceSelector={})),
+        policy("api", peer_of("egress", "to", namespaceSelector={})),
     ),
     (
         "rules_name_their_peers_and_ports",
-        policy("api-to-nats", lambda s: s["egress"][0]["to"][0].pop("podSelector")),
+        policy("api", lambda s: s["egress"][0]["to"][0].pop("podSelector")),
     ),
-    ("rules_name_their_peers_and_ports", policy("api-to-nats", port_of("egress", port="client"))),
-    ("rules_name_their_peers_and_ports", policy("api-to-nats", port_of("egress", endPort=65535))),
+    ("rules_name_their_peers_and_ports", policy("api", port_of("egress", port="client"))),
+    ("rules_name_their_peers_and_ports", policy("api", port_of("egress", endPort=65535))),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
-        policy("api-to-nats", lambda s: s["egress"][0].update(to=[{"ipBlock": ANYWHERE}])),
-    ),
-    (
-        "only_the_license_proxy_leaves_and_only_to_the_internet",
-        policy("api-from-load-balancer", peer_of("ingress", "from", ipBlock=ANYWHERE)),
+        policy("api", lambda s: s["egress"][0].update(to=[{"ipBlock": ANYWHERE}])),
     ),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
-        policy(
-            "api-from-load-balancer", peer_of("ingress", "from", ipBlock={"cidr": "10.0.0.0/8"})
-        ),
+        policy("api", peer_of("ingress", "from", ipBlock=ANYWHERE)),
+    ),
+    (
+        "only_the_license_proxy_leaves_and_only_to_the_internet",
+        policy("api", peer_of("ingress", "from", ipBlock={"cidr": "10.0.0.0/8"})),
     ),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
         policy(
-            "prometheus-to-kubernetes-api",
+            "prometheus",
             peer_of("egress", "to", ipBlock={"cidr": "169.254.169.254/32"}),
             "monitoring",
         ),
     ),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
-        policy(VENDOR, lambda s: s["egress"][0]["to"][0]["ipBlock"].pop("except")),
+        policy(PROXY, lambda s: s["egress"][0]["to"][0]["ipBlock"].pop("except")),
     ),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
         policy(
-            VENDOR,
+            PROXY,
             lambda s: s["egress"][0]["to"][0]["ipBlock"]["except"].remove("169.254.0.0/16"),
         ),
     ),
     (
         "only_the_license_proxy_leaves_and_only_to_the_internet",
-        policy(VENDOR, port_of("egress", port=80)),
+        policy(PROXY, port_of("egress", port=80)),
     ),
     (
         "policies_follow_services",
         policy(
-            "api-to-nats",
+            "api",
             peer_of(
                 "egress",
                 "to",
@@ -211,11 +213,32 @@ BROKEN_POLICIES: list[tuple[str, Callable[[], Charts]]] = [
         ),
     ),
     (
-        "a_policy_is_one_rule_and_says_which_flow",
-        edited("NetworkPolicy", "sonic", "api-to-nats", lambda m: m["metadata"].pop("annotations")),
+        "pods_have_one_policy_that_says_their_flows",
+        edited("NetworkPolicy", "sonic", "api", lambda m: m["metadata"].pop("annotations")),
     ),
     (
-        "a_policy_is_one_rule_and_says_which_flow",
-        policy("api-to-nats", lambda s: s["egress"].extend(s["egress"])),
+        "pods_have_one_policy_that_says_their_flows",
+        edited(
+            "NetworkPolicy", "sonic", "default-deny", lambda m: m["metadata"].pop("annotations")
+        ),
+    ),
+    (
+        "pods_have_one_policy_that_says_their_flows",
+        policy("license-proxy", lambda s: s.update(policyTypes=["Egress"])),
+    ),
+    (
+        "pods_have_one_policy_that_says_their_flows",
+        policy("api", lambda s: (s.pop("ingress"), s.pop("egress"))),
+    ),
+    (
+        "pods_have_one_policy_that_says_their_flows",
+        policy(
+            "api",
+            lambda s: s.update(podSelector={"matchLabels": {"app.kubernetes.io/name": "nats"}}),
+        ),
+    ),
+    (
+        "rules_on_one_range_have_the_same_exceptions",
+        policy(PROXY, lambda s: s["egress"].append({"to": [{"ipBlock": ANYWHERE}], "ports": DNS})),
     ),
 ]

@@ -22,7 +22,7 @@ OTHER_PODS = yaml.safe_load((ROOT / "tests/expected/flows.yaml").read_text())["p
 
 # The only rule on the internet, and what it must leave out: private, carriers' and link-local
 # networks (RFC 1918, RFC 6598, RFC 3927).
-OUTWARD = "sonic/license-proxy-to-vendor"
+OUTWARD = "sonic/license-proxy"
 NOT_THE_INTERNET = (
     "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
 )  # fmt: skip
@@ -87,20 +87,6 @@ def policies_are_applied_before_the_pods_that_they_select(charts: Charts) -> lis
                 and other.name not in order[chart.name]
             ]
             found += [f"{name_of(workload)}: not after {name}" for name in sorted(set(late))]
-    return found
-
-
-@rule
-def denials_are_applied_last(charts: Charts) -> list[str]:
-    """A chart's policies are applied in order and deleted in reverse (`lifecycle.order`)."""
-    found = []
-    last: dict[str, str] = {}
-    for name, policy in policies(charts).items():
-        namespace = policy["metadata"]["namespace"]
-        if namespace in last:
-            found.append(f"{name}: after {last[namespace]}")
-        if denies_all(policy):
-            last[namespace] = name
     return found
 
 
@@ -202,12 +188,39 @@ def policies_follow_services(charts: Charts) -> list[str]:
 
 
 @rule
-def a_policy_is_one_rule_and_says_which_flow(charts: Charts) -> list[str]:
+def pods_have_one_policy_that_says_their_flows(charts: Charts) -> list[str]:
+    """Of several, one would go before another, and refuse what that one allowed."""
     found = []
+    kinds = pods(charts)
     for name, policy in policies(charts).items():
-        if not policy["metadata"].get("annotations", {}).get("sonic-eks/flow"):
-            found.append(f"{name}: does not say what it allows")
         spec = policy["spec"]
-        if not denies_all(policy) and len(spec.get("ingress", []) + spec.get("egress", [])) != 1:
-            found.append(f"{name}: not one rule")
+        if not policy["metadata"].get("annotations", {}).get("sonic-eks/flows"):
+            found.append(f"{name}: does not say what it allows")
+        if types_of(policy) != {"Ingress", "Egress"}:
+            found.append(f"{name}: isolates one way")
+        if not denies_all(policy) and not (spec.get("ingress") or spec.get("egress")):
+            found.append(f"{name}: no rule")
+    for namespace, labels in kinds:
+        chosen = [
+            name
+            for name, policy in policies(charts).items()
+            if policy["metadata"]["namespace"] == namespace
+            and selects(policy["spec"]["podSelector"], labels)
+            and not denies_all(policy)
+        ]
+        if len(chosen) > 1:
+            found.append(f"several policies of the same pods: {', '.join(chosen)}")
+    return found
+
+
+@rule
+def rules_on_one_range_have_the_same_exceptions(charts: Charts) -> list[str]:
+    """aws/amazon-network-policy-controller-k8s, issue 121: a policy's exceptions were merged."""
+    found = []
+    seen: dict[tuple[str, str, str], list[str]] = {}
+    for name, peers, entry in rules(charts):
+        for block in (peer["ipBlock"] for peer in entry.get(peers, []) if "ipBlock" in peer):
+            left_out = sorted(block.get("except", []))
+            if seen.setdefault((name, peers, block["cidr"]), left_out) != left_out:
+                found.append(f"{name}: {block['cidr']} with different exceptions")
     return found

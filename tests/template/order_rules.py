@@ -128,7 +128,7 @@ def what_is_allowed_outlives_the_denial_of_the_rest(graph: DependencyGraph) -> P
     denials = {
         policy["metadata"]["namespace"]: node
         for node, policy in policies
-        if not {"ingress", "egress"} & policy["spec"].keys()
+        if policy["spec"]["podSelector"] == {}
     }
     for node, policy in policies:
         denial = denials[policy["metadata"]["namespace"]]

@@ -15,6 +15,13 @@ def thing(kind: str, name: str = "a", version: str = "v1", namespace: str = "") 
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
+def policy(name: str, *, of_all: bool = False) -> dict[str, Any]:
+    """A NetworkPolicy of some pods of a namespace, or of all."""
+    selector = {} if of_all else {"matchLabels": {"app": name}}
+    spec = {"podSelector": selector}
+    return thing("NetworkPolicy", name, "networking.k8s.io/v1", "s") | {"spec": spec}
+
+
 def cut(*charts: tuple[str, list[dict[str, Any]], tuple[str, ...]]) -> dict[str, Step]:
     """Return the steps of charts by name."""
     rendered = [RenderedChart(name, tuple(objects), after) for name, objects, after in charts]
@@ -61,7 +68,7 @@ def test_policies_come_before_pods_and_budgets_after_them() -> None:
             [
                 thing("PodDisruptionBudget", "b", "policy/v1", "s"),
                 thing("Deployment", "d", "apps/v1", "s"),
-                thing("NetworkPolicy", "n", "networking.k8s.io/v1", "s"),
+                policy("n"),
             ],
             (),
         )
@@ -70,26 +77,14 @@ def test_policies_come_before_pods_and_budgets_after_them() -> None:
     assert steps["PodDisruptionBudget-s-b"].after == ("app",)
 
 
-def test_policies_follow_one_another_in_their_namespace() -> None:
-    api = "networking.k8s.io/v1"
+def test_a_policy_that_allows_nothing_comes_after_those_that_allow() -> None:
     steps = cut(
-        (
-            "policies",
-            [
-                thing("NetworkPolicy", "b", api, "s"),
-                thing("NetworkPolicy", "c", api, "t"),
-                thing("NetworkPolicy", "a", api, "s"),
-                thing("NetworkPolicy", "deny", api, "s"),
-            ],
-            (),
-        ),
+        ("policies", [policy("deny", of_all=True), policy("b"), policy("a")], ()),
         ("app", [thing("Deployment", "d", "apps/v1", "s")], ("policies",)),
     )
-    assert steps["NetworkPolicy-s-b"].after == steps["NetworkPolicy-t-c"].after == ()
-    assert steps["NetworkPolicy-s-a"].after == ("NetworkPolicy-s-b",)
-    assert steps["NetworkPolicy-s-deny"].after == ("NetworkPolicy-s-a",)
-    # Of each namespace the last one, which the others come before.
-    assert set(steps["app"].after) == {"NetworkPolicy-t-c", "NetworkPolicy-s-deny"}
+    assert steps["NetworkPolicy-s-b"].after == steps["NetworkPolicy-s-a"].after == ()
+    assert set(steps["NetworkPolicy-s-deny"].after) == {"NetworkPolicy-s-a", "NetworkPolicy-s-b"}
+    assert steps["app"].after == ("NetworkPolicy-s-deny",)
 
 
 def test_a_chart_waits_for_the_last_steps_of_those_before_it() -> None:
