@@ -26,7 +26,7 @@ from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import ISOLATED_NAMESPACES
 
 FLOWS_ANNOTATION = "sonic-eks/flows"
-"""Annotation that says what a policy allows, a line a flow."""
+"""Annotation that says what a policy allows, flow by flow."""
 
 _DENY = "default-deny"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -83,7 +83,7 @@ class NetworkPolicies(DeploymentChart):
                 name,
                 labels,
                 namespace=namespace,
-                annotations={FLOWS_ANNOTATION: "\n".join(lines)},
+                annotations={FLOWS_ANNOTATION: "; ".join(lines)},
             ),
             spec=k8s.NetworkPolicySpec(
                 pod_selector=selector or k8s.LabelSelector(),
