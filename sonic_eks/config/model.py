@@ -14,6 +14,7 @@ from sonic_eks.config.network import Network
 from sonic_eks.config.node_rules import serving_nodes_for_api
 from sonic_eks.config.platform import Cluster, Deployment, Nodes
 from sonic_eks.config.rules import RULES
+from sonic_eks.config.secrets import Secrets
 from sonic_eks.config.service import (
     Api,
     Drain,
@@ -72,6 +73,8 @@ class Configuration(Section):
     """The private registry."""
     license: License = License()
     """The license proxy."""
+    secrets: Secrets = Secrets()
+    """What all secrets of the pods share."""
     observability: Observability = Observability()
     """Dashboard and alarms."""
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default={})

@@ -13,6 +13,7 @@ from sonic_eks.config.aws import Arn
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
+from sonic_eks.config.secrets import license_can_be_seeded, secret_arns
 from sonic_eks.config.topology_rules import TOPOLOGY_RULES
 from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.upstream import UPSTREAMS, Kind
@@ -66,7 +67,8 @@ def _zones_belong_to_region(c: Configuration) -> None:
 def _arns_belong_here(c: Configuration) -> None:
     """ARNs are of the region's partition; certificate and topic are of the region itself.
 
-    Roles, permissions boundary and certificate are of `deployment.account`, when it is given.
+    So are the pods' secrets and their keys. Roles, permissions boundary, certificate, the pods'
+    secrets and their keys are of `deployment.account`, when it is given.
     """
     # (field, ARN, whether the resource is regional, whether it must be in this account)
     named: list[tuple[str, str | None, bool, bool]] = [
@@ -82,6 +84,7 @@ def _arns_belong_here(c: Configuration) -> None:
         (f"registry.credentialSecretArns.{host}", arn, False, False)
         for host, arn in c.registry.credential_secret_arns.items()
     ]
+    named += [(field, arn, True, True) for field, arn in secret_arns(c)]
     link = c.edge.private_link
     named += [
         (f"edge.privateLink.allowedPrincipalArns.{i}", arn, False, False)
@@ -332,6 +335,7 @@ RULES = (
     _arns_belong_here,
     _ranges_are_apart,
     _license_can_work,
+    license_can_be_seeded,
     _models_are_apart,
     *TOPOLOGY_RULES,
     _workers_fit_their_nodes,

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sonic_eks.config.base import Bool, Fraction, Int, Refusal, Section, Str, WholeChoice
+from sonic_eks.config.secrets import RelativePath, SecretFiles, secret_arn
 from sonic_eks.config.values import (
     SECRET,
     TOPIC,
@@ -84,6 +85,8 @@ class Model(Section):
     """Environment name, given by the vendor, of the license proxy's URL; unset: not rendered."""
     env: Environment = Field(default={})
     """Further environment of the worker; never a secret."""
+    secret_files: SecretFiles = Field(default={})
+    """Secrets Manager ARNs by file name, 10 at most: files in /mnt/secrets of the worker."""
     load_seconds: Annotated[Int, Field(ge=30, le=3600)] = 600
     """Seconds that a worker may take to load its model before the kubelet restarts it."""
     cpu_millicores: Annotated[Int, Field(ge=100, le=192_000)] | None = None
@@ -123,6 +126,8 @@ class Api(Section):
     """Environment name, given by the vendor, of the license proxy's URL; unset: not rendered."""
     env: Environment = Field(default={})
     """Further environment of the API; never a secret."""
+    secret_files: SecretFiles = Field(default={})
+    """Secrets Manager ARNs by file name, 10 at most: files in /mnt/secrets of the API."""
     cpu_millicores: Annotated[Int, Field(ge=100, le=48_000)] = 1000
     """CPU request of an API pod in millicores (assumed: the vendor publishes none)."""
     memory_mib: Annotated[Int, Field(ge=128, le=256_000)] = 2048
@@ -298,10 +303,22 @@ class License(Section):
     """Repository of the license proxy's image in the vendor's registry."""
     env: Environment = Field(default={})
     """Environment of the license proxy; never a secret."""
+    secret_files: SecretFiles = Field(default={})
+    """Secrets Manager ARNs by file name, 10 at most: files in /mnt/secrets of the proxy."""
     volume_gib: Annotated[Int, Field(ge=1, le=100)] = 5
     """Size in GiB of the volume that keeps license and usage logs (air-gapped only)."""
     data_path: MountPath | None = None
     """Where the proxy keeps its files, given by the vendor; required when air-gapped."""
+    seed_file: RelativePath | None = None
+    """Path of the license file below `dataPath`, given by the vendor; unset: not seeded."""
+    seed_secret_arn: Str | None = None
+    """Secrets Manager ARN of the first license, copied to `seedFile` if nothing is there."""
+
+    @field_validator("seed_secret_arn")
+    @classmethod
+    def _seed(cls, value: str | None) -> str | None:
+        """`seedSecretArn` is the complete ARN of a Secrets Manager secret."""
+        return secret_arn(value)
 
 
 class Observability(Section):

@@ -31,6 +31,13 @@ IAM_POLICY = ArnKind("an IAM policy", "iam", r"policy/[\w+=,.@/-]+", regional=Fa
 IAM_ROLE = ArnKind("an IAM role", "iam", r"role/[\w+=,.@/-]+", regional=False)
 CERTIFICATE = ArnKind("an ACM certificate", "acm", r"certificate/[0-9a-fA-F-]+")
 SECRET = ArnKind("a Secrets Manager secret", "secretsmanager", r"secret:[\w/+=.@-]{1,520}")
+# What a policy can name exactly: Secrets Manager ends an ARN in six characters of its own choice.
+COMPLETE_SECRET = ArnKind(
+    "a Secrets Manager secret, complete with -XXXXXX at its end",
+    "secretsmanager",
+    r"secret:[\w/+=.@-]{1,512}-[A-Za-z0-9]{6}",
+)
+KMS_KEY = ArnKind("a KMS key, by its id", "kms", r"key/(mrk-)?[0-9a-f-]{32,36}")
 # ModifyVpcEndpointServicePermissions, Amazon EC2 API: accounts, users and roles, without a path.
 PRINCIPAL = ArnKind(
     "an account, an IAM role or an IAM user without a path",
@@ -82,6 +89,9 @@ def image_tag(value: str, *, field: str | None = None) -> str:
     return value
 
 
+SECRETS_FOLDER = "/mnt/secrets"
+"""Where the containers see their secrets as files."""
+
 _MARKER_START = "<<known-after-deploy:"
 _HIDING_FOLDERS = frozenset({"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys"})
 _SHARED_FOLDERS = frozenset({"home", "opt", "root", "run", "srv", "tmp", "usr", "var"})
@@ -105,4 +115,7 @@ def mount_folder(value: str) -> str:
         raise Refusal(value, "a path without empty, '.' or '..' parts, such as /mnt/weights")
     if parts[0] in _HIDING_FOLDERS or (len(parts) == 1 and parts[0] in _SHARED_FOLDERS):
         raise Refusal(value, "a folder of its own, such as /mnt/weights, not one of the system's")
+    path = "/" + "/".join(parts)
+    if f"{path}/".startswith(f"{SECRETS_FOLDER}/") or f"{SECRETS_FOLDER}/".startswith(f"{path}/"):
+        raise Refusal(value, f"a folder apart from {SECRETS_FOLDER}, where secrets are mounted")
     return value
