@@ -29,6 +29,13 @@ VPC_CNI_VALUES: dict[str, Any] = {
     "env": {"NETWORK_POLICY_ENFORCING_MODE": "standard"},
 }
 EVERYWHERE: dict[str, Any] = {"tolerations": [{"operator": "Exists"}]}
+# The driver that the add-on brings takes its values under its own name (AWS Secrets Manager user
+# guide, "Install ASCP for Amazon EKS"), and replaces files when a secret has a new version. Once an
+# hour is what the provider's README advises: each poll of each pod is a call for each secret.
+SECRETS_VALUES: dict[str, Any] = {
+    **EVERYWHERE,
+    "secrets-store-csi-driver": {"enableSecretRotation": True, "rotationPollInterval": "3600s"},
+}
 # The agent itself tolerates every taint; its GPU part tolerates none.
 NODE_MONITORING_VALUES: dict[str, Any] = {
     "dcgmAgent": {
@@ -138,7 +145,13 @@ class ClusterAddons(Construct):
         _addon(self, cluster, "eks-node-monitoring-agent", versions, values=NODE_MONITORING_VALUES)
         _addon(self, cluster, "kube-state-metrics", versions)
         # Mounts secrets on any node; the driver that it brings tolerates every taint by default.
-        _addon(self, cluster, "aws-secrets-store-csi-driver-provider", versions, values=EVERYWHERE)
+        _addon(
+            self,
+            cluster,
+            "aws-secrets-store-csi-driver-provider",
+            versions,
+            values=SECRETS_VALUES,
+        )
         self._default_storage_class(cluster).node.add_dependency(ebs)
         acknowledge_managed_policies(
             self,

@@ -24,6 +24,7 @@ def pod_template(
     user: int | None = None,
     fs_group: int | None = None,
     service_account: str | None = None,
+    mounts_token: bool = False,
     priority_class: str | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> k8s.PodTemplateSpec:
@@ -48,7 +49,9 @@ def pod_template(
     fs_group : int or None
         Group that owns the pod's own volumes.
     service_account : str or None
-        Service account whose token the pod gets; None gives it none.
+        Service account that the pod runs as; None is the namespace's default one.
+    mounts_token : bool
+        Whether the containers get the account's token, to call the Kubernetes API.
     priority_class : str or None
         PriorityClass of the pods; None for the usual priority.
     annotations : mapping or None
@@ -69,7 +72,7 @@ def pod_template(
             termination_grace_period_seconds=grace_seconds,
             priority_class_name=priority_class,
             service_account_name=service_account,
-            automount_service_account_token=service_account is not None,
+            automount_service_account_token=mounts_token,
             # A Service named nats would set NATS_PORT and more in every pod's environment, where
             # a server may take it for its own setting.
             enable_service_links=False,

@@ -87,6 +87,7 @@ class Prometheus(DeploymentChart):
                     user=_USER,
                     fs_group=_USER,
                     service_account=PROMETHEUS,
+                    mounts_token=True,
                     annotations=content_hash(config),
                     volumes=[
                         k8s.Volume(

@@ -9,7 +9,10 @@ from constructs import Construct, IDependable
 
 from sonic_eks.config import Configuration
 from sonic_eks.constructs.node_guard import NodeGuard
+from sonic_eks.constructs.secret_readers import SecretReaders
+from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.render import RenderedChart
+from sonic_eks.k8s.sonic.readers import secret_readers
 from sonic_eks.late import Late, resolve
 from sonic_eks.lifecycle.order import steps_of
 from sonic_eks.names import Names
@@ -18,6 +21,9 @@ from sonic_eks.stacks.base import DeploymentStack
 
 class WorkloadStack(DeploymentStack):
     """Applies the cdk8s charts, in the steps of `sonic_eks.lifecycle.order`.
+
+    The identities of pods that read secrets are here, beside the pods: they are there before and
+    go after them, also when the configuration names other secrets.
 
     Its deletion drains the service: scalers go first, then what they scale, then what that lies
     on; nodes go last, and the guard sees to it that they are gone.
@@ -58,6 +64,14 @@ class WorkloadStack(DeploymentStack):
             cluster_name=Names(config.deployment.name).cluster,
             log_retention_days=config.cluster.log_retention_days,
         )
+        readers = SecretReaders(
+            self,
+            "SecretReaders",
+            cluster=cluster,
+            namespace=SONIC_NAMESPACE,
+            readers=secret_readers(config),
+            key_arns=config.secrets.kms_key_arns,
+        )
         applied: dict[str, eks.KubernetesManifest] = {}
         for step in steps_of(charts):
             manifest = eks.KubernetesManifest(
@@ -69,7 +83,8 @@ class WorkloadStack(DeploymentStack):
                 # A first apply that failed half way left objects behind; create would refuse them.
                 overwrite=True,
             )
-            # Whatever comes first comes after the guard, which is then deleted last.
+            # Whatever comes first comes after the guard, which is then deleted last, and after who
+            # may read secrets: a pod that starts finds its identity, and keeps it to its end.
             earlier: list[IDependable] = [applied[name] for name in step.after]
-            manifest.node.add_dependency(*(earlier or [guard]))
+            manifest.node.add_dependency(*(earlier or [guard, readers]))
             applied[step.name] = manifest

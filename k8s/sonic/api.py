@@ -15,6 +15,7 @@ from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
 from sonic_eks.k8s.sonic.front import API, API_PORT, HTTP_PORT_NAME, READY_PATH, front_of
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
+from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
 from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
 from sonic_eks.k8s.weights import weights_mount, weights_volume
 
@@ -30,6 +31,8 @@ class Api(DeploymentChart):
         """Add the Deployment and its disruption budget."""
         labels = front_of(self.config).labels
         drain = self.config.drain
+        files = self.config.api.secret_files
+        secrets = pod_secrets(self, self.config, labels, name=API, files=files)
         k8s.KubeDeployment(
             self,
             "Deployment",
@@ -42,7 +45,7 @@ class Api(DeploymentChart):
                 revision_history_limit=3,
                 template=pod_template(
                     labels,
-                    container=self._container(),
+                    container=self._container(secrets),
                     placement=Placement(
                         Pool.SERVING, spread=spread_over_nodes(labels, required=True)
                     ),
@@ -56,18 +59,26 @@ class Api(DeploymentChart):
                             propagation_seconds=drain.propagation_seconds,
                         )
                     ],
-                    volumes=[gate_volume(), *([weights_volume()] if self._mounts else [])],
-                    annotations=gate_annotations(),
+                    volumes=[
+                        gate_volume(),
+                        *([weights_volume()] if self._weights_path else []),
+                        *secrets.volumes,
+                    ],
+                    service_account=secrets.service_account,
+                    annotations=gate_annotations() | secrets.annotations,
                 ),
             ),
         )
         disruption_budget(self, "Budget", labels, name=API, namespace=SONIC_NAMESPACE)
 
     @property
-    def _mounts(self) -> str | None:
+    def _weights_path(self) -> str | None:
         return self.config.api.weights_mount_path
 
-    def _container(self) -> k8s.Container:
+    def _weights_mounts(self) -> list[k8s.VolumeMount]:
+        return [weights_mount(self._weights_path)] if self._weights_path else []
+
+    def _container(self, secrets: PodSecrets) -> k8s.Container:
         api = self.config.api
         return k8s.Container(
             name="api",
@@ -91,5 +102,5 @@ class Api(DeploymentChart):
             readiness_probe=http_probe(READY_PATH, HTTP_PORT_NAME, period_seconds=5, failures=3),
             liveness_probe=patient_liveness(HTTP_PORT_NAME),
             lifecycle=drain_hook(),
-            volume_mounts=[weights_mount(self._mounts)] if self._mounts else None,
+            volume_mounts=[*self._weights_mounts(), *secrets.mounts] or None,
         )

@@ -14,6 +14,7 @@ from sonic_eks.k8s.nodes import NODE_START_SECONDS
 from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
+from sonic_eks.k8s.sonic.secrets import PodSecrets
 from sonic_eks.k8s.stream_gate import gate_annotations, gate_volume
 from sonic_eks.k8s.weights import weights_volume
 
@@ -30,6 +31,7 @@ def gpu_deployment(
     model: Model,
     container: k8s.Container,
     gate: k8s.Container,
+    secrets: PodSecrets,
     volumes: tuple[k8s.Volume, ...] = (),
     annotations: dict[str, str] | None = None,
 ) -> None:
@@ -47,6 +49,8 @@ def gpu_deployment(
         The deployment, and what the pods serve.
     container, gate : Container
         The server, and the stream gate beside it.
+    secrets : PodSecrets
+        The secrets that the server mounts.
     volumes : tuple of Volume
         Volumes beside the weights and the gate's code.
     annotations : dict, optional
@@ -74,10 +78,12 @@ def gpu_deployment(
                 placement=Placement(Pool.GPU, spread=spread),
                 grace_seconds=grace,
                 init_containers=[gate],
-                annotations=gate_annotations() | (annotations or {}),
+                service_account=secrets.service_account,
+                annotations=gate_annotations() | secrets.annotations | (annotations or {}),
                 volumes=[
                     gate_volume(),
                     weights_volume(),
+                    *secrets.volumes,
                     *volumes,
                 ],
             ),

@@ -11,12 +11,15 @@ from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.placement import Placement, Pool
 from sonic_eks.k8s.pods import pod_template, resources
 from sonic_eks.k8s.probes import patient_liveness, tcp_probe
+from sonic_eks.k8s.sonic.license_seed import seed_container, seed_volumes
 from sonic_eks.k8s.sonic.pods import environment, vendor_security
+from sonic_eks.k8s.sonic.secrets import pod_secrets
 
 LICENSE_PROXY = "sonic-license-proxy"
 LICENSE_PORT = 8080
 LICENSE_URL = f"http://{LICENSE_PROXY}.{SONIC_NAMESPACE}.svc.cluster.local:{LICENSE_PORT}"
 
+_DATA = "data"
 _DATA_CLAIM = f"{LICENSE_PROXY}-data"
 
 # Owns the volume, so that the image can write to it as whatever user it runs.
@@ -29,9 +32,6 @@ class LicenseProxy(DeploymentChart):
     def build(self) -> None:
         """Add Service and Deployment, and the volume of an air-gapped license."""
         labels = Labels.of(self.config, LICENSE_PROXY, component="license")
-        keeps_files = self.config.license.mode == "airGapped"
-        if keeps_files:
-            self._claim(labels)
         k8s.KubeService(
             self,
             "Service",
@@ -49,10 +49,7 @@ class LicenseProxy(DeploymentChart):
                 ],
             ),
         )
-        volume = k8s.Volume(
-            name="data",
-            persistent_volume_claim=k8s.PersistentVolumeClaimVolumeSource(claim_name=_DATA_CLAIM),
-        )
+        data = self._data(labels)
         k8s.KubeDeployment(
             self,
             "Deployment",
@@ -61,25 +58,19 @@ class LicenseProxy(DeploymentChart):
                 replicas=1,
                 selector=k8s.LabelSelector(match_labels=labels.selector),
                 # A second pod could not mount the volume of the first.
-                strategy=k8s.DeploymentStrategy(
-                    type="Recreate" if keeps_files else "RollingUpdate"
-                ),
+                strategy=k8s.DeploymentStrategy(type="Recreate" if data else "RollingUpdate"),
                 revision_history_limit=3,
-                template=pod_template(
-                    labels,
-                    container=self._container(),
-                    placement=Placement(
-                        Pool.SERVING if self.config.has_serving_nodes else Pool.SYSTEM
-                    ),
-                    grace_seconds=30,
-                    volumes=[volume] if keeps_files else [],
-                    fs_group=_FS_GROUP if keeps_files else None,
-                ),
+                template=self._pods(labels, data),
             ),
         )
 
-    def _claim(self, labels: Labels) -> None:
-        size = k8s.Quantity.from_string(f"{self.config.license.volume_gib}Gi")
+    def _data(self, labels: Labels) -> k8s.VolumeMount | None:
+        """Add the volume that keeps an air-gapped license; a connected one has none."""
+        settings = self.config.license
+        # The configuration gives an air-gapped license its folder.
+        if settings.mode != "airGapped" or settings.data_path is None:
+            return None
+        size = k8s.Quantity.from_string(f"{settings.volume_gib}Gi")
         k8s.KubePersistentVolumeClaim(
             self,
             "Claim",
@@ -89,15 +80,41 @@ class LicenseProxy(DeploymentChart):
                 resources=k8s.VolumeResourceRequirements(requests={"storage": size}),
             ),
         )
+        return k8s.VolumeMount(name=_DATA, mount_path=settings.data_path)
 
-    def _container(self) -> k8s.Container:
+    def _pods(self, labels: Labels, data: k8s.VolumeMount | None) -> k8s.PodTemplateSpec:
         settings = self.config.license
-        # The configuration gives an air-gapped license its folder.
-        folder = settings.data_path if settings.mode == "airGapped" else None
+        secrets = pod_secrets(
+            self,
+            self.config,
+            labels,
+            name=LICENSE_PROXY,
+            files=settings.secret_files,
+            reads_more=settings.seed_secret_arn is not None,
+        )
+        claim = k8s.PersistentVolumeClaimVolumeSource(claim_name=_DATA_CLAIM)
+        volumes = [k8s.Volume(name=_DATA, persistent_volume_claim=claim)] if data else []
+        seeds = []
+        if data and settings.seed_secret_arn and settings.seed_file:
+            volumes += seed_volumes(self, self.config, labels, arn=settings.seed_secret_arn)
+            seeds = [seed_container(self.catalogue, data, settings.seed_file, user=_FS_GROUP)]
+        return pod_template(
+            labels,
+            container=self._container([*([data] if data else []), *secrets.mounts]),
+            placement=Placement(Pool.SERVING if self.config.has_serving_nodes else Pool.SYSTEM),
+            grace_seconds=30,
+            init_containers=seeds,
+            volumes=[*volumes, *secrets.volumes],
+            fs_group=_FS_GROUP if data else None,
+            service_account=secrets.service_account,
+            annotations=secrets.annotations,
+        )
+
+    def _container(self, mounts: list[k8s.VolumeMount]) -> k8s.Container:
         return k8s.Container(
             name="license-proxy",
             image=self.catalogue.image(LICENSE_PROXY_IMAGE),
-            env=environment(settings.env),
+            env=environment(self.config.license.env),
             ports=[k8s.ContainerPort(name="http", container_port=LICENSE_PORT)],
             # A CPU limit is harmless here: no audio passes through.
             resources=resources(
@@ -108,5 +125,5 @@ class LicenseProxy(DeploymentChart):
             startup_probe=tcp_probe("http", period_seconds=2, failures=60),
             readiness_probe=tcp_probe("http", period_seconds=5, failures=3),
             liveness_probe=patient_liveness("http"),
-            volume_mounts=[k8s.VolumeMount(name="data", mount_path=folder)] if folder else None,
+            volume_mounts=mounts or None,
         )

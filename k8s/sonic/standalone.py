@@ -21,6 +21,7 @@ from sonic_eks.k8s.sonic.gpu_pods import (
     model_environment,
 )
 from sonic_eks.k8s.sonic.pods import environment, vendor_security
+from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
 from sonic_eks.k8s.weights import weights_mount
 from sonic_eks.sidecar_code import sidecar_code
@@ -38,6 +39,9 @@ class Standalone(DeploymentChart):
         """Add the Deployment and its disruption budget, and the stand-in's code if it serves."""
         front = front_of(self.config)
         (model,) = self.config.models
+        secrets = pod_secrets(
+            self, self.config, front.labels, name=front.name, files=model.secret_files
+        )
         stands_in = self.config.standalone.stand_in
         volumes: tuple[k8s.Volume, ...] = ()
         annotations: dict[str, str] = {}
@@ -59,8 +63,11 @@ class Standalone(DeploymentChart):
             labels=front.labels,
             config=self.config,
             model=model,
-            container=self._stand_in(model) if stands_in else self._server(model),
+            container=(
+                self._stand_in(model, secrets) if stands_in else self._server(model, secrets)
+            ),
             gate=self._gate(),
+            secrets=secrets,
             volumes=volumes,
             annotations=annotations,
         )
@@ -86,17 +93,17 @@ class Standalone(DeploymentChart):
             propagation_seconds=self.config.drain.propagation_seconds,
         )
 
-    def _server(self, model: Model) -> k8s.Container:
+    def _server(self, model: Model, secrets: PodSecrets) -> k8s.Container:
         return k8s.Container(
             name="server",
             image=self.catalogue.image(worker_image(model.name)),
             env=environment(model.env, model_environment(self.config, model)),
             security_context=vendor_security(),
-            volume_mounts=[weights_mount(self.config.weights.mount_path)],
+            volume_mounts=[weights_mount(self.config.weights.mount_path), *secrets.mounts],
             **self._common(model),
         )
 
-    def _stand_in(self, model: Model) -> k8s.Container:
+    def _stand_in(self, model: Model, secrets: PodSecrets) -> k8s.Container:
         settings = self.config.standalone
         metrics = settings.metrics_port or settings.port + 1
         return k8s.Container(
@@ -109,6 +116,7 @@ class Standalone(DeploymentChart):
             security_context=container_security(read_only_root=True, user=_USER),
             volume_mounts=[
                 weights_mount(self.config.weights.mount_path),
+                *secrets.mounts,
                 k8s.VolumeMount(
                     name=_STAND_IN,
                     mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}",

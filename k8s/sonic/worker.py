@@ -21,6 +21,7 @@ from sonic_eks.k8s.sonic.gpu_pods import (
     model_environment,
 )
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
+from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
 from sonic_eks.k8s.weights import weights_mount
 
@@ -59,6 +60,8 @@ class Workers(DeploymentChart):
             self._deployment(model)
 
     def _deployment(self, model: Model) -> None:
+        name, labels = worker_name(model), worker_labels(self.config, model)
+        secrets = pod_secrets(self, self.config, labels, name=name, files=model.secret_files)
         gate = gate_container(
             self.catalogue,
             self.config.drain,
@@ -69,15 +72,16 @@ class Workers(DeploymentChart):
         gpu_deployment(
             self,
             f"{model.name}-deployment",
-            name=worker_name(model),
-            labels=worker_labels(self.config, model),
+            name=name,
+            labels=labels,
             config=self.config,
             model=model,
-            container=self._container(model),
+            container=self._container(model, secrets),
             gate=gate,
+            secrets=secrets,
         )
 
-    def _container(self, model: Model) -> k8s.Container:
+    def _container(self, model: Model, secrets: PodSecrets) -> k8s.Container:
         return k8s.Container(
             name="worker",
             image=self.catalogue.image(worker_image(model.name)),
@@ -101,5 +105,5 @@ class Workers(DeploymentChart):
             # Work arrives over NATS, where only the worker itself can stop it. One that does so on
             # SIGTERM gets it at once; the grace covers the generations that it has.
             lifecycle=drain_hook() if self.config.drain.worker == "wait-idle" else None,
-            volume_mounts=[weights_mount(self.config.weights.mount_path)],
+            volume_mounts=[weights_mount(self.config.weights.mount_path), *secrets.mounts],
         )

@@ -26,6 +26,7 @@ _WARM_UP = (
     '{"transcript": "$(A) $$ 5 $", "model_id": "x", "voice": {"mode": "id", "id": "x"},'
     ' "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": 16000}}'
 )
+_SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:"
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "default": VALID,
@@ -35,6 +36,17 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("license.dataPath", "/var/lib/license"),
         ("license.volumeGib", 7),
         ("license.env", {"LOG_LEVEL": "info"}),
+    ),
+    "secrets": with_values(
+        ("license.mode", "airGapped"),
+        ("license.dataPath", "/var/lib/license/"),
+        ("license.seedFile", "v1/license.json"),
+        ("license.seedSecretArn", f"{_SECRET}sonic/license-AbCd01"),
+        ("license.secretFiles", {"usage-key": f"{_SECRET}sonic/usage-AbCd02"}),
+        ("api.secretFiles", {"api-key": f"{_SECRET}sonic/api-AbCd03", "1e3": f"{_SECRET}n-AbCd04"}),
+        ("api.env", {"KEY_FILE": "/mnt/secrets/api-key"}),
+        ("models", [{"secretFiles": {"token": f"{_SECRET}sonic/token-AbCd05"}}, {"name": "plain"}]),
+        ("nodes.gpu.maxNodes", 16),
     ),
     "two-models": with_values(("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
     "no-spare-gpu": with_values(

@@ -3,7 +3,19 @@
 Importing the modules registers their rules.
 """
 
-from tests.manifests import rules_of_objects, rules_of_pods, rules_of_policies
+from tests.manifests import (
+    rules_of_objects,
+    rules_of_pods,
+    rules_of_policies,
+    rules_of_secrets,
+)
 from tests.manifests.rules_base import RULES, Charts
 
-__all__ = ["RULES", "Charts", "rules_of_objects", "rules_of_pods", "rules_of_policies"]
+__all__ = [
+    "RULES",
+    "Charts",
+    "rules_of_objects",
+    "rules_of_pods",
+    "rules_of_policies",
+    "rules_of_secrets",
+]

@@ -54,11 +54,14 @@ def stands_in(charts: Charts) -> bool:
     return any("sidecar.stand_in" in c.get("command", []) for _, c in containers(charts))
 
 
-def containers(charts: Charts) -> Iterator[tuple[str, dict[str, Any]]]:
+def containers(charts: Charts, *, running: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All containers with their names; `running` leaves out those that end before the others."""
     for workload in workloads(charts):
-        for container in pod_of(workload)["containers"] + pod_of(workload).get(
-            "initContainers", []
-        ):
+        pod = pod_of(workload)
+        first = pod.get("initContainers", [])
+        if running:
+            first = [c for c in first if c.get("restartPolicy") == "Always"]
+        for container in pod["containers"] + first:
             yield f"{name_of(workload)} {container['name']}", container
 
 

@@ -81,9 +81,9 @@ def audio_is_never_throttled(charts: Charts) -> list[str]:
 @rule
 def probes_are_complete(charts: Charts) -> list[str]:
     found = []
-    for name, container in containers(charts):
-        if container["name"] == "pause" or container["name"].startswith("pull-"):
-            continue  # they serve nothing
+    for name, container in containers(charts, running=True):
+        if container["name"] == "pause":
+            continue  # it serves nothing
         probes = {p: container.get(f"{p}Probe") for p in ("startup", "readiness", "liveness")}
         missing = [p for p, probe in probes.items() if probe is None]
         if missing:
@@ -187,9 +187,12 @@ def pods_meet_their_security_level(charts: Charts) -> list[str]:
         context = pod.get("securityContext", {})
         if any(pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC")):
             found.append(f"{name}: shares a namespace of the host")
-        allowed = {"configMap", "emptyDir", "persistentVolumeClaim", "name"}
+        allowed = {"configMap", "csi", "emptyDir", "persistentVolumeClaim", "name"}
         if any(volume.keys() - allowed for volume in pod.get("volumes", [])):
             found.append(f"{name}: volume of another kind")
+        drivers = {volume["csi"]["driver"] for volume in pod.get("volumes", []) if "csi" in volume}
+        if drivers - {"secrets-store.csi.k8s.io"}:
+            found.append(f"{name}: volume of another driver")
         if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
             found.append(f"{name}: no seccomp profile")
         if restricted and not (context.get("runAsNonRoot") and context.get("runAsUser")):

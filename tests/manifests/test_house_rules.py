@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,53 +9,15 @@ import pytest
 
 from sonic_eks.k8s.render import RenderedChart
 from tests.manifests.deployments import charts
+from tests.manifests.edits import Edit, container, edited, pod, with_object, without_order
 from tests.manifests.examples_of_policies import BROKEN_POLICIES
+from tests.manifests.examples_of_secrets import BROKEN_SECRETS
 from tests.manifests.house_rules import RULES, Charts
-
-Edit = Callable[[dict[str, Any]], object]
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_rule_holds(name: str, deployment: str) -> None:
     assert RULES[name](charts(deployment)) == []
-
-
-def edited(kind: str, name: str, edit: Edit) -> Charts:
-    """Return the default deployment with one object changed."""
-    copies = [
-        RenderedChart(c.name, tuple(copy.deepcopy(m) for m in c.manifests), c.after)
-        for c in charts("default")
-    ]
-    (target,) = [
-        m
-        for c in copies
-        for m in c.manifests
-        if m["kind"] == kind and m["metadata"]["name"] == name
-    ]
-    edit(target)
-    return copies
-
-
-def with_object(manifest: dict[str, Any]) -> Charts:
-    """Return the default deployment with one object more, in the last chart."""
-    *others, last = charts("default")
-    meta = {"name": "more", "namespace": "sonic", "labels": {}}
-    more = {"metadata": meta, **manifest}
-    return [*others, RenderedChart(last.name, (*last.manifests, more), last.after)]
-
-
-def without_order(chart: str, earlier: str) -> Charts:
-    """Return the default deployment in which `chart` no longer waits for `earlier`."""
-    return [
-        RenderedChart(
-            c.name, c.manifests, tuple(a for a in c.after if c.name != chart or a != earlier)
-        )
-        for c in charts("default")
-    ]
-
-
-def pod(edit: Edit) -> Edit:
-    return lambda m: edit(m["spec"]["template"]["spec"])
 
 
 _REPLACE = {"maxSurge": 0, "maxUnavailable": 1}
@@ -65,10 +26,6 @@ _SLEEPS_FOR_THE_GRACE = {"preStop": {"sleep": {"seconds": 780}}}
 
 def _hook(**changes: Any) -> Callable[[dict[str, Any]], None]:
     return lambda c: c["lifecycle"]["preStop"]["httpGet"].update(changes)
-
-
-def container(edit: Edit) -> Edit:
-    return lambda m: edit(m["spec"]["template"]["spec"]["containers"][0])
 
 
 API = ("Deployment", "sonic-api")
@@ -322,9 +279,8 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
         "objects_are_labelled_and_named",
         lambda: edited(*API, lambda m: m["spec"]["template"]["metadata"].update(labels={})),
     ),
-    ("nothing_is_secret", lambda: with_object({"kind": "Secret"})),
     (
-        "nothing_is_secret",
+        "no_pod_pulls_with_credentials",
         lambda: edited(*API, pod(lambda p: p.update(imagePullSecrets=[{"name": "vendor"}]))),
     ),
     (
@@ -414,6 +370,7 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
         "sidecars_are_ready_before_the_server",
         lambda: edited(*API, pod(lambda p: p["initContainers"][0].update(lifecycle={}))),
     ),
+    *BROKEN_SECRETS,
 ]
 
 

@@ -46,7 +46,12 @@ def test_every_manifest_is_valid(deployment: str) -> None:
 
 
 def test_custom_kinds_have_a_schema_with_version_and_source() -> None:
-    used = {(m["apiVersion"], m["kind"]) for m in manifests("default") if "." in m["apiVersion"]}
+    used = {
+        (m["apiVersion"], m["kind"])
+        for name in ("default", "secrets")
+        for m in manifests(name)
+        if "." in m["apiVersion"]
+    }
     core = {"networking.k8s.io/v1", "rbac.authorization.k8s.io/v1", "scheduling.k8s.io/v1"}
     assert {key for key in used if key[0] not in core} == set(custom_schemas())
     for path in SCHEMAS.glob("*.yaml"):
@@ -58,6 +63,10 @@ def test_custom_kinds_have_a_schema_with_version_and_source() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "path", "value"),
     [
+        ("SecretProviderClass", "sonic-api", "spec.secretObjects", []),
+        ("SecretProviderClass", "sonic-api", "spec.parameters.usePodIdentity", True),
+        ("SecretProviderClass", "sonic-api", "spec.parameters.objects", [{"objectName": "x"}]),
+        ("SecretProviderClass", "sonic-api", "apiVersion", "secrets-store.csi.x-k8s.io/v2"),
         ("EC2NodeClass", "gpu-burst", "spec.role", "some-role"),
         ("EC2NodeClass", "gpu-burst", "spec.placementGroupSelector.name", "sonic-gpu"),
         ("EC2NodeClass", "gpu-burst", "spec.instance_store_policy", "RAID0"),
@@ -79,7 +88,8 @@ def test_custom_kinds_have_a_schema_with_version_and_source() -> None:
     ],
 )
 def test_a_wrong_key_or_value_is_refused(kind: str, name: str, path: str, value: Any) -> None:
-    manifest = copy.deepcopy(one("default", kind, name))
+    deployment = "secrets" if kind == "SecretProviderClass" else "default"
+    manifest = copy.deepcopy(one(deployment, kind, name))
     check(manifest)
     *parents, last = path.split(".")
     section: Any = manifest
