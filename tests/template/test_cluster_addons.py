@@ -99,6 +99,18 @@ def test_agents_reach_every_node(addons: dict[str, dict[str, Any]]) -> None:
     assert not tolerated(gpu_agent, ("other", "NoSchedule"))
 
 
+def test_files_of_secrets_are_replaced_and_no_secret_is_copied(
+    addons: dict[str, dict[str, Any]],
+) -> None:
+    # README of the AWS provider, "Rotation": at most once an hour. The chart of the driver copies
+    # nothing into Kubernetes Secrets unless `syncSecret` asks for it.
+    values = configuration(addons["aws-secrets-store-csi-driver-provider"])
+    assert values["secrets-store-csi-driver"] == {
+        "enableSecretRotation": True,
+        "rotationPollInterval": "3600s",
+    }
+
+
 def test_the_default_storage_class_encrypts(resources: Resources) -> None:
     ((name, manifest),) = (
         (name, json.loads(resources.properties(name)["Manifest"]))
