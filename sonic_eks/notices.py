@@ -178,7 +178,9 @@ def unset_vendor_names(config: Configuration) -> list[Notice]:
         if name is None and not alone:
             found.append(Notice(f"api.{field}", purpose))
     if config.license.mode == "airGapped" and config.license.seed_file is None:
-        found.append(Notice("license.seedFile", "license file; the first license is loaded by hand"))
+        found.append(
+            Notice("license.seedFile", "license file; the first license is loaded by hand")
+        )
     for index, model in enumerate(config.models):
         names = [
             ("concurrencyEnv", model.concurrency_env, "concurrency limit"),

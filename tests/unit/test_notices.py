@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from sonic_eks.config import Configuration
 from sonic_eks.deployment import load_deployment
-from sonic_eks.notices import Notice, warnings
+from sonic_eks.notices import Notice, unset_vendor_names, warnings
+from tests.configuration import with_values
 from tests.synth import ROOT
 
 
@@ -29,3 +31,33 @@ def test_production_leaves_only_what_cannot_be_settled_here() -> None:
     # Capacity is for a measurement to settle, digests for `sonic-eks mirror lock`, and where its
     # images are for the vendor.
     assert fields <= {"scaling.generationsPerGpu", "registry", "registry.vendorRegistry"}
+
+
+@pytest.mark.parametrize(
+    ("license_settings", "told"),
+    [
+        ({}, False),
+        ({"mode": "airGapped", "dataPath": "/data"}, True),
+        (
+            {
+                "mode": "airGapped",
+                "dataPath": "/data",
+                "seedFile": "license",
+                "seedSecretArn": "arn:aws:secretsmanager:us-east-1:111122223333:secret:x-AbCdEf",
+            },
+            False,
+        ),
+    ],
+)
+def test_an_air_gapped_license_that_nothing_seeds_is_told(
+    license_settings: dict[str, str], told: bool
+) -> None:
+    config = Configuration.model_validate(with_values(("license", license_settings)))
+    assert ("license.seedFile" in {n.field for n in unset_vendor_names(config)}) is told
+
+
+@pytest.mark.parametrize("name", ["isolated", "production"])
+def test_notices_name_no_secret(name: str) -> None:
+    found = notices(name) + unset_vendor_names(load_deployment(ROOT / f"config/{name}.yaml").config)
+    assert found
+    assert "secretsmanager" not in str(found)
