@@ -13,7 +13,7 @@ from sonic_eks.config.aws import Arn
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
-from sonic_eks.config.secrets import license_can_be_seeded, secret_arns
+from sonic_eks.config.secrets import license_can_be_seeded, secret_arns, secrets_fit_a_policy
 from sonic_eks.config.topology_rules import TOPOLOGY_RULES
 from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.upstream import UPSTREAMS, Kind
@@ -336,6 +336,7 @@ RULES = (
     _ranges_are_apart,
     _license_can_work,
     license_can_be_seeded,
+    secrets_fit_a_policy,
     _models_are_apart,
     *TOPOLOGY_RULES,
     _workers_fit_their_nodes,

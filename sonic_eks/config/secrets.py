@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _RELATIVE_PATH = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,4}$"
 
+# IAM quotas: the inline policies of a role have 10,240 characters. A role's names each secret
+# twice, for reading and for its key, beside ten keys (1,000) and the rest (500).
+_MAX_ARNS = 4_000
+
 FileName = Annotated[Str, Field(pattern=_FILE_NAME)]
 RelativePath = Annotated[Str, Field(pattern=_RELATIVE_PATH)]
 
@@ -55,17 +59,35 @@ class Secrets(Section):
         return value
 
 
+def _sections(c: Configuration) -> list[tuple[str, dict[str, str]]]:
+    """List the sections that may name secrets, by their dotted path."""
+    models = [(f"models.{i}", model.secret_files) for i, model in enumerate(c.models)]
+    return [("api", c.api.secret_files), ("license", c.license.secret_files), *models]
+
+
 def secret_arns(c: Configuration) -> Iterator[tuple[str, str]]:
     """Yield the dotted field and the ARN of each secret and of each of their keys."""
-    sections = [("api", c.api.secret_files), ("license", c.license.secret_files)]
-    sections += [(f"models.{i}", model.secret_files) for i, model in enumerate(c.models)]
-    for section, files in sections:
+    for section, files in _sections(c):
         for name, arn in files.items():
             yield f"{section}.secretFiles.{name}", arn
     if c.license.seed_secret_arn is not None:
         yield "license.seedSecretArn", c.license.seed_secret_arn
     for index, arn in enumerate(c.secrets.kms_key_arns):
         yield f"secrets.kmsKeyArns.{index}", arn
+
+
+def secrets_fit_a_policy(c: Configuration) -> None:
+    """Secrets of a section have ARNs of at most 4000 characters in all: one policy names them."""
+    for section, files in _sections(c):
+        size = sum(map(len, files.values()))
+        if section == "license":
+            size += len(c.license.seed_secret_arn or "")
+        if size > _MAX_ARNS:
+            raise Refusal(
+                size,
+                f"at most {_MAX_ARNS} characters of ARNs; shorter names of secrets, or fewer",
+                field=f"{section}.secretFiles",
+            )
 
 
 def license_can_be_seeded(c: Configuration) -> None:

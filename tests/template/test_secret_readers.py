@@ -8,7 +8,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from sonic_eks.config import Configuration
-from tests.cloudformation import Resources
+from tests.cloudformation import Resources, iam_size
 from tests.configuration import with_values
 from tests.iam_evaluator import Decision, Request, evaluate
 from tests.synth import stacks_of
@@ -183,6 +183,33 @@ def test_in_china_either_name_of_the_service_will_do(suffix: str) -> None:
     context = {"kms:ViaService": f"secretsmanager.cn-north-1.{suffix}"}
     context["kms:EncryptionContext:SecretARN"] = there(API)
     assert decide(role, "kms:Decrypt", there(KEY), **context) is ALLOW
+
+
+def test_the_longest_policy_is_one_that_iam_takes() -> None:
+    # 4,000 characters of ARNs and ten multi-region keys: what the configuration takes at most.
+    def there(arn: str) -> str:
+        return arn.replace("arn:aws:", "arn:aws-us-gov:").replace("us-east-1", "us-gov-west-1")
+
+    start, end = there(secret("")), "-AbCd01"
+    seed, *files = [
+        f"{start}{index:02}{'x' * (4000 // 11 - len(start) - 2 - len(end))}{end}"
+        for index in range(11)
+    ]
+    keys = [there(KEY).rpartition("/")[0] + f"/mrk-{index:032x}" for index in range(10)]
+    document = with_values(
+        ("deployment.region", "us-gov-west-1"),
+        ("network.zones", ["us-gov-west-1a", "us-gov-west-1b"]),
+        ("license.mode", "airGapped"),
+        ("license.dataPath", "/data"),
+        ("license.seedFile", "license.json"),
+        ("license.seedSecretArn", seed),
+        ("license.secretFiles", {f"k{index}": arn for index, arn in enumerate(files)}),
+        ("secrets.kmsKeyArns", keys),
+    )
+    role = role_of(workload_of(document), "sonic-license-proxy")
+    size = sum(iam_size(policy["PolicyDocument"]) for policy in role["Policies"])
+    # IAM quotas: inline policies of a role, in characters without white space.
+    assert 9_000 < size <= 10_240
 
 
 @pytest.mark.parametrize("account", READERS)

@@ -141,6 +141,31 @@ def test_seeds_refused(tmp_path: Path, changes: Changes, fault: str) -> None:
     assert fault_of(with_values(*changes), tmp_path).startswith(fault)
 
 
+def long_secrets(characters: int, count: int) -> list[str]:
+    """Return ARNs with this many characters together."""
+    each, rest = divmod(characters, count)
+    lengths = [each] * (count - 1) + [each + rest]
+    return [secret(f"{i:x<{n - len(secret(''))}}") for i, n in enumerate(lengths)]
+
+
+def test_arns_fit_a_roles_policy(tmp_path: Path) -> None:
+    fits, more = long_secrets(4000, 10), long_secrets(4001, 10)
+    load(with_values(("api.secretFiles", {f"k{i}": arn for i, arn in enumerate(fits)})), tmp_path)
+    files = {f"k{i}": arn for i, arn in enumerate(more)}
+    for section in ("api", "license", "models.0"):
+        changes = [("models", [{}]), (f"{section}.secretFiles", files)]
+        fault = fault_of(with_values(*changes), tmp_path)
+        assert fault.startswith(f"{section}.secretFiles: got 4001; allowed: at most 4000 characte")
+
+
+def test_the_seed_counts_too(tmp_path: Path) -> None:
+    seeded, *files = long_secrets(4001, 11)
+    given = {f"k{i}": arn for i, arn in enumerate(files)}
+    changes = [*AIR_GAPPED, SEED[0], ("license.seedSecretArn", seeded)]
+    fault = fault_of(with_values(*changes, ("license.secretFiles", given)), tmp_path)
+    assert fault.startswith("license.secretFiles: got 4001")
+
+
 @pytest.mark.parametrize("field", ["weights.mountPath", "license.dataPath"])
 @pytest.mark.parametrize("path", ["/mnt", "/mnt/", "/mnt/secrets", "/mnt/secrets/x"])
 def test_nothing_else_is_mounted_where_secrets_are(tmp_path: Path, field: str, path: str) -> None:
