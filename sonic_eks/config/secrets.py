@@ -93,9 +93,15 @@ def secrets_fit_a_policy(c: Configuration) -> None:
 def license_can_be_seeded(c: Configuration) -> None:
     """`license.seedFile` and `license.seedSecretArn` come together, and only when air-gapped.
 
-    The seed is none of `license.secretFiles`.
+    The seed is none of `license.secretFiles`, of which there are none with `license.mode: none`.
     """
     settings = c.license
+    if settings.mode == "none" and settings.secret_files:
+        raise Refusal(
+            settings.secret_files,
+            "none while license.mode is none: there is no license proxy",
+            field="license.secretFiles",
+        )
     seed = {"seedFile": settings.seed_file, "seedSecretArn": settings.seed_secret_arn}
     for field, other in (("seedFile", "seedSecretArn"), ("seedSecretArn", "seedFile")):
         if seed[field] is None and seed[other] is not None:

@@ -118,7 +118,16 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     ),
     "standalone-load": with_values(
         ("topology", "standalone"),
-        ("models", [{"image": "speech-server", "weightsPathEnv": "WEIGHTS"}]),
+        (
+            "models",
+            [
+                {
+                    "image": "speech-server",
+                    "weightsPathEnv": "WEIGHTS",
+                    "secretFiles": {"key": f"{_SECRET}sonic/key-AbCd06"},
+                }
+            ],
+        ),
         ("license.mode", "none"),
         ("standalone.port", 9000),
         ("standalone.metricsPort", 9090),

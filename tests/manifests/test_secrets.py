@@ -81,6 +81,14 @@ def test_pods_run_as_the_account_that_may_read_them(name: str) -> None:
     assert one("secrets", "ServiceAccount", name)["metadata"]["namespace"] == "sonic"
 
 
+def test_a_server_that_stands_alone_has_its_files_too() -> None:
+    pod = pod_of("sonic-standalone", "standalone-load")
+    assert pod["serviceAccountName"] == "sonic-standalone"
+    assert csi_volumes(pod) == {"secrets": "sonic-standalone"}
+    (main,) = pod["containers"]
+    assert "/mnt/secrets" in {m["mountPath"] for m in main["volumeMounts"]}
+
+
 def test_the_environment_names_a_file() -> None:
     (main,) = pod_of("sonic-api")["containers"]
     assert {"name": "KEY_FILE", "value": "/mnt/secrets/api-key"} in main["env"]

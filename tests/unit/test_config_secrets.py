@@ -124,6 +124,23 @@ def test_a_seed_is_read(tmp_path: Path, file: str) -> None:
         ([*AIR_GAPPED, SEED[1]], "license.seedFile: got nothing; allowed: a value, since"),
         (SEED, "license.seedFile: got 'license.json'; allowed: nothing unless license.mode is"),
         (
+            [
+                ("topology", "standalone"),
+                ("models", [{"image": "sonic"}]),
+                ("license.mode", "none"),
+                ("license.secretFiles", {"k": secret()}),
+            ],
+            "license.secretFiles: got a mapping of 1; allowed: none while license.mode is none",
+        ),
+        (
+            [
+                ("topology", "standalone"),
+                ("models", [{"image": "sonic"}]),
+                ("api.secretFiles", {"k": secret()}),
+            ],
+            "api: got 'settings'; allowed: none, or topology: distributed",
+        ),
+        (
             [*AIR_GAPPED, *SEED, ("license.secretFiles", {"copy": secret("seed")})],
             f"license.seedSecretArn: got '{secret('seed')}'; allowed: a secret that secretFiles (c",
         ),
