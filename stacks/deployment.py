@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
-from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart
@@ -90,7 +89,7 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
         serving_subnet=network.serving_subnet,
         gpu_subnet=network.gpu_subnet,
     )
-    mirror = _mirror(app, ids["mirror"], config, catalogue, registry)
+    mirror = _mirror(app, ids["mirror"], config, registry)
     # The charts and images that the cluster pulls are there before it asks for them, and so are the
     # endpoints: in an existing VPC no reference to the network's stack says so.
     cluster.add_stack_dependency(mirror or registry)
@@ -145,12 +144,11 @@ def _mirror(
     app: cdk.App,
     construct_id: str,
     config: Configuration,
-    catalogue: Catalogue,
     registry: RegistryStack,
 ) -> MirrorStack | None:
-    if not config.registry.mirror_on_deploy:
+    if registry.mirror is None:
         return None
-    mirror = MirrorStack(app, construct_id, config=config, catalogue=catalogue)
-    # It pushes by name, so no reference says that the repositories come first.
+    mirror = MirrorStack(app, construct_id, config=config, build=registry.mirror)
+    # A weak reference leaves the order of an update open, and the build must be the new one.
     mirror.add_stack_dependency(registry)
     return mirror

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from constructs import Construct
 
-from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
-from sonic_eks.constructs.mirror import MirrorBuild
+from sonic_eks.constructs.mirror import MirrorRun
+from sonic_eks.constructs.mirror_project import MirrorProject
 from sonic_eks.stacks.base import DeploymentStack
 
 
 class MirrorStack(DeploymentStack):
-    """The build that copies every image and chart, and the wait for its end.
+    """The start of the build that copies every image and chart, and the wait for its end.
 
-    A stack of its own: a first copy that fails must not roll the repositories back, and with
-    them what it has copied.
+    A stack of its own: when a first deployment fails or waits no longer, CloudFormation removes
+    this, and neither the repositories with what they hold nor the build that still copies.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ class MirrorStack(DeploymentStack):
         The app and the stack's name.
     config : Configuration
         The deployment.
-    catalogue : Catalogue
-        The list.
+    build : MirrorProject
+        What is run, in another stack.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class MirrorStack(DeploymentStack):
         construct_id: str,
         *,
         config: Configuration,
-        catalogue: Catalogue,
+        build: MirrorProject,
     ) -> None:
         super().__init__(
             scope,
@@ -40,4 +40,4 @@ class MirrorStack(DeploymentStack):
             config=config,
             description=f"Sonic on EKS, {config.deployment.name}: copies into the registry",
         )
-        MirrorBuild(self, "Mirror", artifacts=catalogue.artifacts)
+        MirrorRun(self, "Mirror", build=build)

@@ -1,4 +1,4 @@
-"""The private registry: a repository for every image and chart of the catalogue."""
+"""The private registry: a repository for every image and chart, and the build that fills them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from constructs import Construct
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
+from sonic_eks.constructs.mirror_project import MirrorProject
 from sonic_eks.stacks.base import DeploymentStack
 
 
 class RegistryStack(DeploymentStack):
-    """One repository for each artifact that the cluster pulls.
+    """One repository for each artifact that the cluster pulls, and the build that fills them.
 
     Tags are immutable and images are scanned when they arrive. The repositories hold copies of
     what their upstreams keep, so they go with the stack, images included. There is no lifecycle
@@ -27,7 +28,14 @@ class RegistryStack(DeploymentStack):
         The deployment.
     catalogue : Catalogue
         Its artifacts.
+
+    Attributes
+    ----------
+    mirror : MirrorProject or None
+        The build; None where `registry.mirrorOnDeploy` is false.
     """
+
+    mirror: MirrorProject | None = None
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Configuration, catalogue: Catalogue
@@ -51,3 +59,5 @@ class RegistryStack(DeploymentStack):
                 empty_on_delete=True,
                 removal_policy=cdk.RemovalPolicy.DESTROY,
             )
+        if config.registry.mirror_on_deploy:
+            self.mirror = MirrorProject(self, "Mirror", artifacts=catalogue.artifacts)

@@ -93,8 +93,8 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
         named_by="RepositoryName",
         on_destroy="emptied first: it holds copies",
     ),
-    # Mirror
     _T("AWS::CodeBuild::Project", on_destroy="its builds' records stay"),
+    # Mirror
     _T("AWS::StepFunctions::StateMachine"),
     _T(
         "Custom::RegistryMirror",

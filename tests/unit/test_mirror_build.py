@@ -20,23 +20,29 @@ from aws_cdk.assertions import Template
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
-from sonic_eks.constructs.mirror import MirrorBuild
+from sonic_eks.constructs.mirror import MirrorRun
+from sonic_eks.constructs.mirror_project import MirrorProject
 from sonic_eks.mirror.artifact import Artifact, read_list
 from sonic_eks.upstream import Kind
 from tests.synth import ROOT, cdk_context
 
+STACKS = ("Registry", "Mirror")
 SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:vendor"
 NATS = Artifact("nats", Kind.IMAGE, "docker.io/library/nats", "2.0", "sonic", "d/images/nats")
 
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    template: Template
+    templates: tuple[Template, ...]
     folder: Path
     refused: str
 
     def resources(self, kind: str) -> list[dict[str, Any]]:
-        return [r["Properties"] for r in self.template.find_resources(kind).values()]
+        return [
+            resource["Properties"]
+            for template in self.templates
+            for resource in template.find_resources(kind).values()
+        ]
 
     def role(self, service: str) -> dict[str, Any]:
         (found,) = (
@@ -55,16 +61,19 @@ class Built:
 
 def built(folder: Path, artifacts: Sequence[Artifact], region: str = "us-east-1") -> Built:
     app = cdk.App(context=cdk_context(), outdir=str(folder))
-    stack = cdk.Stack(app, "Mirror", env=cdk.Environment(region=region))
-    MirrorBuild(stack, "Build", artifacts=artifacts)
+    build_stack, run_stack = (
+        cdk.Stack(app, name, env=cdk.Environment(region=region)) for name in STACKS
+    )
+    project = MirrorProject(build_stack, "Build", artifacts=artifacts)
+    MirrorRun(run_stack, "Run", build=project)
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     try:
         app.synth()
         refused = ""
     except RuntimeError as error:
         refused = str(error)
-    template = json.loads((folder / "Mirror.template.json").read_text())
-    return Built(Template.from_json(template), folder, refused)
+    bodies = [json.loads((folder / f"{name}.template.json").read_text()) for name in STACKS]
+    return Built(tuple(map(Template.from_json, bodies)), folder, refused)
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +146,11 @@ def test_nothing_is_in_the_vpc(build: Built) -> None:
 
 
 def test_logs_end(build: Built) -> None:
-    (group,) = build.resources("AWS::Logs::LogGroup")
+    groups = build.resources("AWS::Logs::LogGroup")
 
-    assert group["RetentionInDays"] == 30
+    assert [group["RetentionInDays"] for group in groups] == [30, 30]
+    (project,) = build.resources("AWS::CodeBuild::Project")
+    assert project["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
     for function in build.resources("AWS::Lambda::Function"):
         assert "LogGroup" in function["LoggingConfig"]
 
