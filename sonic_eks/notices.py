@@ -79,7 +79,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
             )
         )
     found += _of_gpu_nodes(config)
-    found += _of_the_mirror(config)
+    found += _of_the_registry(config)
     unlocked = sum(1 for artifact in deployment.catalogue.artifacts if artifact.digest is None)
     if unlocked:
         found.append(
@@ -150,17 +150,27 @@ def _of_standalone(config: Configuration) -> list[Notice]:
     return found
 
 
-def _of_the_mirror(config: Configuration) -> list[Notice]:
+def _of_the_registry(config: Configuration) -> list[Notice]:
+    found = []
     given = config.registry.vendor_registry is not None or not vendor_images(config)
-    if given or not config.registry.mirror_on_deploy:
-        return []
-    return [
-        Notice(
-            "registry.vendorRegistry",
-            "a deployment stops at the mirror: nothing says where the Sonic images are; push them"
-            " into their repositories by hand, or set this",
+    if config.registry.mirror_on_deploy and not given:
+        found.append(
+            Notice(
+                "registry.vendorRegistry",
+                "a deployment stops at the mirror: nothing says where the Sonic images are; push"
+                " them into their repositories by hand, or set this",
+            )
         )
-    ]
+    if config.registry.replicate_to:
+        found.append(
+            Notice(
+                "registry.replicateTo",
+                f"the account has one list of replication rules in {config.deployment.region}, and"
+                " this deployment owns it: it fails where there are rules, and its removal deletes"
+                " all of them",
+            )
+        )
+    return found
 
 
 def unset_vendor_names(config: Configuration) -> list[Notice]:

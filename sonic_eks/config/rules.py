@@ -9,7 +9,7 @@ import difflib
 import ipaddress
 from typing import TYPE_CHECKING
 
-from sonic_eks.config.aws import Arn
+from sonic_eks.config.aws import Arn, partition_of
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
@@ -273,6 +273,28 @@ def _credentials_are_of_upstreams(c: Configuration) -> None:
             )
 
 
+def _registry_is_shared_elsewhere(c: Configuration) -> None:
+    """`registry.pullAccountIds` are not `deployment.account`.
+
+    `registry.replicateTo` are other regions of the partition.
+    """
+    for index, account in enumerate(c.registry.pull_account_ids):
+        if account == c.deployment.account:
+            raise Refusal(
+                account,
+                "accounts other than deployment.account, whose roles pull by their own policies",
+                field=f"registry.pullAccountIds.{index}",
+            )
+    for index, region in enumerate(c.registry.replicate_to):
+        if region == c.deployment.region or partition_of(region) != c.partition:
+            raise Refusal(
+                region,
+                f"a region of the partition {c.partition} other than deployment.region"
+                f" ({c.deployment.region})",
+                field=f"registry.replicateTo.{index}",
+            )
+
+
 def _versions_are_of_artifacts(c: Configuration) -> None:
     """Keys of `registry.versions` are names of artifacts."""
     known = [upstream.name for upstream in UPSTREAMS]
@@ -345,6 +367,7 @@ RULES = (
     *NODE_RULES,
     _drains_end_in_time,
     _credentials_are_of_upstreams,
+    _registry_is_shared_elsewhere,
     _versions_are_of_artifacts,
     versions_belong_together,
     _parts_of_a_component_share_a_version,

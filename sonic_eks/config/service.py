@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from sonic_eks.config.aws import ACCOUNT, is_region
 from sonic_eks.config.base import Bool, Fraction, Int, Refusal, Section, Str, WholeChoice
 from sonic_eks.config.secrets import RelativePath, SecretFiles, secret_arn
 from sonic_eks.config.values import (
@@ -34,6 +35,7 @@ _NODE_PLATFORM = "linux/amd64"
 _HOST = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$"
 
 Platform = Annotated[Str, Field(pattern=r"^[a-z0-9]+/[a-z0-9]+(/[a-z0-9]+)?$", max_length=40)]
+AccountId = Annotated[Str, Field(pattern=ACCOUNT)]
 RegistryHost = Annotated[Str, Field(pattern=_HOST, max_length=200)]
 EnvName = Annotated[Str, Field(pattern=_ENV_NAME)]
 ImageRepository = Annotated[Str, Field(pattern=_REPOSITORY, max_length=100)]
@@ -262,6 +264,10 @@ class Registry(Section):
     """Secrets Manager secrets with upstream credentials, by registry host, such as ghcr.io."""
     mirror_on_deploy: Bool = True
     """Whether a deployment fills the registry; if not, `sonic-eks mirror run` must, before it."""
+    pull_account_ids: Annotated[tuple[AccountId, ...], Field(max_length=50)] = ()
+    """Ids of further accounts (12 digits, quoted) that may pull; 50 at most."""
+    replicate_to: Annotated[tuple[Str, ...], Field(max_length=25)] = ()
+    """Regions to copy new images to, by the account's one list of rules (see docs/mirror.md)."""
 
     @field_validator("platforms")
     @classmethod
@@ -277,6 +283,30 @@ class Registry(Section):
         """`credentialSecretArns` are ARNs of Secrets Manager secrets."""
         for host, arn in value.items():
             arn_of(arn, SECRET, field=host)
+        return value
+
+    @field_validator("pull_account_ids", "replicate_to")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """`pullAccountIds` and `replicateTo` name each account and each region once."""
+        for index, name in enumerate(value):
+            if name in value[:index]:
+                raise Refusal(name, "each once", field=str(index))
+        return value
+
+    @field_validator("replicate_to")
+    @classmethod
+    def _regions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """`replicateTo` are regions."""
+        for index, region in enumerate(value):
+            if not is_region(region):
+                lower = region.lower()
+                raise Refusal(
+                    region,
+                    "a region name such as us-west-2",
+                    nearest=lower if is_region(lower) else None,
+                    field=str(index),
+                )
         return value
 
     @field_validator("sonic_release")

@@ -93,6 +93,11 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
         named_by="RepositoryName",
         on_destroy="emptied first: it holds copies",
     ),
+    _T(
+        "AWS::ECR::ReplicationConfiguration",
+        on_update="all rules of the account in the region are replaced",
+        on_destroy="all rules of the account in the region go; copies in other regions stay",
+    ),
     _T("AWS::CodeBuild::Project", on_destroy="its builds' records stay"),
     # Mirror
     _T("AWS::StepFunctions::StateMachine"),

@@ -10,8 +10,9 @@ from aws_cdk.assertions import Template
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
+from tests.cloudformation import Resources
 from tests.synth import changed
-from tests.template.foundation import foundation, resources
+from tests.template.foundation import foundation, only, resources
 
 # Amazon ECR API reference, CreateRepository, repositoryName: pattern and length.
 REPOSITORY_NAME = re.compile(
@@ -81,3 +82,56 @@ def test_two_deployments_share_no_repository(default_config: Configuration) -> N
     one = names(changed(default_config, deployment={"name": "voice"}))
     other = names(changed(default_config, deployment={"name": "voice-two"}))
     assert not set(one) & set(other)
+
+
+# Amazon ECR user guide, "Private repository policy examples": what another account pulls with.
+PULL = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
+
+
+@pytest.mark.parametrize(("region", "partition"), [("us-east-1", "aws"), ("cn-north-1", "aws-cn")])
+def test_named_accounts_may_pull_and_nothing_else(
+    default_config: Configuration, region: str, partition: str
+) -> None:
+    config = changed(
+        default_config,
+        deployment={"region": region},
+        network={"zones": [f"{region}a", f"{region}b"]},
+        registry={"pullAccountIds": ["444455556666", "777788889999"]},
+    )
+    found = repositories(Template.from_stack(foundation(config).registry))
+    assert len(found) > 10
+    for repository in found:
+        (statement,) = repository["Properties"]["RepositoryPolicyText"]["Statement"]
+        assert statement["Effect"] == "Allow"
+        assert set(statement["Action"]) == PULL
+        principals = Resources({"Resources": {}}, partition=partition).resolve(
+            statement["Principal"]
+        )
+        assert principals == {
+            "AWS": [
+                f"arn:{partition}:iam::444455556666:root",
+                f"arn:{partition}:iam::777788889999:root",
+            ]
+        }
+
+
+def test_nothing_is_replicated_unless_asked(templates: dict[str, Template]) -> None:
+    for template in templates.values():
+        assert not resources(template, "AWS::ECR::ReplicationConfiguration")
+
+
+def test_own_repositories_are_replicated_and_no_others(default_config: Configuration) -> None:
+    regions = ["us-west-2", "eu-west-1"]
+    config = changed(
+        default_config, deployment={"name": "voice"}, registry={"replicateTo": regions}
+    )
+    template = Template.from_stack(foundation(config).registry)
+    replication = only(template, "AWS::ECR::ReplicationConfiguration")["Properties"]
+    (rule,) = replication["ReplicationConfiguration"]["Rules"]
+    account = {"Ref": "AWS::AccountId"}
+    assert rule["Destinations"] == [{"Region": r, "RegistryId": account} for r in regions]
+    (chosen,) = rule["RepositoryFilters"]
+    assert chosen["FilterType"] == "PREFIX_MATCH"
+    assert all(name.startswith(chosen["Filter"]) for name in names(config))
+    neighbour = changed(default_config, deployment={"name": "voice-two"})
+    assert not any(name.startswith(chosen["Filter"]) for name in names(neighbour))

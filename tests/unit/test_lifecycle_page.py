@@ -40,10 +40,14 @@ def paths(properties: Any, prefix: str = "") -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """The resources of every shipped configuration by type, each with its stack."""
+    """The resources of every shipped configuration by type, each with its stack.
+
+    One more asks for what the shipped ones do without.
+    """
     found: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-    for path in CONFIGURATIONS:
-        for name, stack in stacks_of(load_configuration(path)).by_name.items():
+    shipped = [load_configuration(path) for path in CONFIGURATIONS]
+    for config in [*shipped, changed(shipped[0], registry={"replicateTo": ["us-west-2"]})]:
+        for name, stack in stacks_of(config).by_name.items():
             for resource in Template.from_stack(stack).to_json()["Resources"].values():
                 found[resource["Type"]].append((name, resource))
     return dict(found)

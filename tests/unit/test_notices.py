@@ -9,6 +9,11 @@ from sonic_eks.deployment import load_deployment
 from sonic_eks.notices import Notice, unset_vendor_names, warnings
 from tests.configuration import with_values
 from tests.synth import ROOT
+from sonic_eks.catalogue import Catalogue
+from sonic_eks.config import Configuration
+from sonic_eks.deployment import Deployment, load_deployment
+from sonic_eks.notices import Notice, warnings
+from tests.synth import ROOT, changed
 
 
 def notices(name: str) -> list[Notice]:
@@ -61,3 +66,8 @@ def test_notices_name_no_secret(name: str) -> None:
     found = notices(name) + unset_vendor_names(load_deployment(ROOT / f"config/{name}.yaml").config)
     assert found
     assert "secretsmanager" not in str(found)
+def test_who_replicates_is_told_whose_rules_go(default_config: Configuration) -> None:
+    config = changed(default_config, registry={"replicateTo": ["us-west-2"]})
+    found = {n.field: n.text for n in warnings(Deployment(config, Catalogue(config)))}
+    assert "deletes all of them" in found["registry.replicateTo"]
+    assert "registry.replicateTo" not in {notice.field for notice in notices("default")}
