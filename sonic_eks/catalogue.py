@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sonic_eks.config import Configuration
@@ -15,7 +16,7 @@ from sonic_eks.config.vendor_images import (
 from sonic_eks.late import Late
 from sonic_eks.mirror.artifact import Artifact
 from sonic_eks.mirror.lock import Lock, locked
-from sonic_eks.upstream import NATS_IMAGE, PAUSE_IMAGE, PYTHON_IMAGE, UPSTREAMS, Kind
+from sonic_eks.upstream import PAUSE_IMAGE, PYTHON_IMAGE, UPSTREAMS, Kind, Upstream
 
 __all__ = [
     "API_IMAGE",
@@ -24,6 +25,7 @@ __all__ = [
     "PYTHON_IMAGE",
     "Artifact",
     "Catalogue",
+    "every_artifact",
     "worker_image",
 ]
 
@@ -75,45 +77,58 @@ class Catalogue:
         return f"oci://{self.host}/{self._by_name[Kind.CHART, name].repository}"
 
 
+# Which configurations need the vendor's images, as `vendor_images` decides; each model has its own.
+_VENDOR_NEEDS = {
+    API_IMAGE: "`topology` is distributed",
+    LICENSE_PROXY_IMAGE: "`license.mode` is not none",
+}
+
+
+def every_artifact(config: Configuration) -> list[Artifact]:
+    """Return every public artifact with a configuration's settings, and its vendor images.
+
+    Unlike a `Catalogue`'s, they are those that the configuration does not need, too.
+    """
+    return _public(config, UPSTREAMS) + _of_the_vendor(config)
+
+
 def _artifacts(config: Configuration) -> list[Artifact]:
-    prefix = config.deployment.name
+    needed = [upstream for upstream in UPSTREAMS if upstream.need.holds(config)]
+    return _public(config, needed) + _of_the_vendor(config)
+
+
+def _public(config: Configuration, upstreams: Iterable[Upstream]) -> list[Artifact]:
     versions = config.registry.versions
-    found = [
+    return [
         Artifact(
             name=upstream.name,
             kind=upstream.kind,
             source=upstream.source,
             tag=versions.get(upstream.name, upstream.tag),
             component=upstream.component,
-            repository=f"{prefix}/{upstream.repository}",
+            needed=upstream.need.text,
+            repository=f"{config.deployment.name}/{upstream.repository}",
             **_from(config, None if upstream.is_http else upstream.source, upstream.kind),
         )
-        for upstream in UPSTREAMS
-        if _needs(config, upstream.name)
+        for upstream in upstreams
     ]
+
+
+def _of_the_vendor(config: Configuration) -> list[Artifact]:
     registry = config.registry.vendor_registry
-    found += [
+    return [
         Artifact(
             name=name,
             kind=Kind.IMAGE,
             source=f"{registry}/{image}" if registry else None,
-            tag=versions.get(name, config.registry.sonic_release),
+            tag=config.registry.versions.get(name, config.registry.sonic_release),
             component="sonic",
-            repository=f"{prefix}/images/{name}",
+            needed=_VENDOR_NEEDS.get(name, "a model of that name"),
+            repository=f"{config.deployment.name}/images/{name}",
             **_from(config, registry, Kind.IMAGE),
         )
         for name, image in vendor_images(config).items()
     ]
-    return found
-
-
-def _needs(config: Configuration, name: str) -> bool:
-    """Return whether a deployment reads a public artifact: most are for all."""
-    if name == NATS_IMAGE:
-        return config.topology == "distributed"
-    if name == PAUSE_IMAGE:
-        return config.scaling.headroom_gpus > 0
-    return True
 
 
 def _from(config: Configuration, source: str | None, kind: Kind) -> dict[str, Any]:

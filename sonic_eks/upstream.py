@@ -7,8 +7,14 @@ own release pages and chart values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # For the type alone: the mirror's build ships this module without the configuration.
+    from sonic_eks.config import Configuration
 
 
 class Kind(StrEnum):
@@ -16,6 +22,25 @@ class Kind(StrEnum):
 
     IMAGE = "image"
     CHART = "chart"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Which configurations need an artifact.
+
+    Attributes
+    ----------
+    text : str
+        For people: ``always``, or the field and value that ask for it.
+    holds : callable
+        Tells whether a configuration is one of them.
+    """
+
+    text: str
+    holds: Callable[[Configuration], bool]
+
+
+ALWAYS = Need("always", lambda _: True)
 
 
 @dataclass(frozen=True)
@@ -35,6 +60,8 @@ class Upstream:
         Pinned version.
     component : str
         What needs it.
+    need : Need
+        Which configurations need it.
     """
 
     name: str
@@ -42,6 +69,7 @@ class Upstream:
     source: str
     tag: str
     component: str
+    need: Need = ALWAYS
 
     @property
     def repository(self) -> str:
@@ -56,6 +84,9 @@ class Upstream:
         """Whether the source is a Helm repository over HTTP rather than a registry."""
         return self.source.startswith("https://")
 
+
+_DISTRIBUTED = Need("`topology` is distributed", lambda c: c.topology == "distributed")
+_HEADROOM = Need("`scaling.headroomGpus` is not 0", lambda c: c.scaling.headroom_gpus > 0)
 
 NATS_IMAGE = "nats"
 PYTHON_IMAGE = "python"
@@ -129,7 +160,12 @@ UPSTREAMS: tuple[Upstream, ...] = (
     Upstream("prometheus", Kind.IMAGE, "quay.io/prometheus/prometheus", "v3.13.1", "prometheus"),
     # Docker Hub's image, without its limit on anonymous pulls from a shared address.
     Upstream(
-        NATS_IMAGE, Kind.IMAGE, "public.ecr.aws/docker/library/nats", "2.12.8-alpine", "sonic"
+        NATS_IMAGE,
+        Kind.IMAGE,
+        "public.ecr.aws/docker/library/nats",
+        "2.12.8-alpine",
+        "sonic",
+        _DISTRIBUTED,
     ),
     Upstream(
         PYTHON_IMAGE,
@@ -138,5 +174,5 @@ UPSTREAMS: tuple[Upstream, ...] = (
         "3.13.11-slim-bookworm",
         "stream-gate",
     ),
-    Upstream(PAUSE_IMAGE, Kind.IMAGE, "registry.k8s.io/pause", "3.10", "headroom"),
+    Upstream(PAUSE_IMAGE, Kind.IMAGE, "registry.k8s.io/pause", "3.10", "headroom", _HEADROOM),
 )

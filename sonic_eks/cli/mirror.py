@@ -207,6 +207,7 @@ def _row(artifact: Artifact) -> dict[str, Any]:
         "source": artifact.source,
         "tag": artifact.tag,
         "repository": artifact.repository,
+        "needed": artifact.needed,
     }
 
 

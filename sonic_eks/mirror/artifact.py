@@ -39,6 +39,8 @@ class Artifact:
         Platforms to copy, such as ``linux/amd64``; empty: all.
     secret_arn : str or None
         Secrets Manager secret with the upstream's credentials.
+    needed : str
+        Which configurations need it, for people.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Artifact:
     source_digest: str | None = None
     platforms: tuple[str, ...] = ()
     secret_arn: str | None = None
+    needed: str = "always"
 
     @property
     def key(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sonic_eks.mirror.artifact import Artifact
 
-_COLUMNS = ("artifact", "kind", "version", "upstream", "needed by")
+_COLUMNS = ("artifact", "kind", "version", "upstream", "needed by", "needed when")
 
 
 def markdown_table(artifacts: Iterable[Artifact]) -> str:
@@ -25,6 +25,7 @@ def markdown_table(artifacts: Iterable[Artifact]) -> str:
             artifact.tag,
             f"`{artifact.source.removeprefix('oci://')}`" if artifact.source else "the vendor's",
             artifact.component,
+            artifact.needed,
         )
         for artifact in artifacts
     ]

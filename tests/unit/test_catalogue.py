@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from sonic_eks.catalogue import API_IMAGE, LICENSE_PROXY_IMAGE, Catalogue, worker_image
+from sonic_eks import catalogue as module
+from sonic_eks.catalogue import (
+    API_IMAGE,
+    LICENSE_PROXY_IMAGE,
+    Catalogue,
+    every_artifact,
+    worker_image,
+)
 from sonic_eks.config import Configuration
 from sonic_eks.late import Late
-from sonic_eks.upstream import UPSTREAMS, Kind
+from sonic_eks.upstream import UPSTREAMS, Kind, Need, Upstream
 from tests.configuration import load, with_values
 from tests.expected.config_values import REGIONS
+from tests.synth import changed
 
 # Amazon ECR API reference, CreateRepository, repositoryName.
 ECR_REPOSITORY = re.compile(r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*")
@@ -79,7 +87,7 @@ def test_names_are_unique() -> None:
 
 
 def test_every_artifact_is_pinned_and_has_a_repository_of_its_own(catalogue: Catalogue) -> None:
-    assert len(catalogue.artifacts) == len(UPSTREAMS) + 4
+    assert len(catalogue.artifacts) >= 10 + 4
     repositories = [artifact.repository for artifact in catalogue.artifacts]
     assert len(set(repositories)) == len(repositories)
     for artifact in catalogue.artifacts:
@@ -115,3 +123,34 @@ def test_vendor_images_come_from_the_vendors_registry(
 def test_an_unknown_image_is_a_programming_error(catalogue: Catalogue) -> None:
     with pytest.raises(KeyError):
         catalogue.image("karpenter-crd")  # a chart, no image
+
+
+def test_an_artifact_is_there_when_the_configuration_needs_it(
+    monkeypatch: pytest.MonkeyPatch, default_config: Configuration
+) -> None:
+    def hears_callers(config: Configuration) -> bool:
+        return bool(config.edge.client_cidrs)
+
+    extra = Upstream(
+        "extra",
+        Kind.IMAGE,
+        "quay.io/example/extra",
+        "1",
+        "sonic",
+        Need("`edge.clientCidrs` is set", hears_callers),
+    )
+    monkeypatch.setattr(module, "UPSTREAMS", (*UPSTREAMS, extra))
+    with_it = changed(default_config, edge={"clientCidrs": ["10.0.0.0/16"]})
+
+    assert "extra" not in {artifact.name for artifact in Catalogue(default_config).artifacts}
+    assert "extra" in {artifact.name for artifact in Catalogue(with_it).artifacts}
+    (listed,) = (a for a in every_artifact(default_config) if a.name == "extra")
+    assert listed.needed == "`edge.clientCidrs` is set"
+
+
+def test_every_artifact_says_which_configurations_need_it(catalogue: Catalogue) -> None:
+    needed = {artifact.name: artifact.needed for artifact in catalogue.artifacts}
+    assert all(needed.values())
+    assert needed["karpenter"] == "always"
+    assert needed[API_IMAGE] == needed["nats"] == "`topology` is distributed"
+    assert needed[worker_image("a")] == "a model of that name"

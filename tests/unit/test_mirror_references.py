@@ -15,7 +15,7 @@ from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.mirror.lock import Lock, LockEntry
 from sonic_eks.mirror.verify import image_references, missing_references
-from sonic_eks.upstream import UPSTREAMS, Kind
+from sonic_eks.upstream import UPSTREAMS, Kind, Upstream
 from tests.configuration import with_values
 from tests.synth import ROOT, charts_of, stacks_of
 
@@ -32,6 +32,12 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ACCOUNT,
         ("models", [{"name": "sonic-3"}, {"name": "sonic-2", "image": "sonic-2"}]),
         ("nodes.gpu.maxNodes", 16),
+    ),
+    "standalone": with_values(
+        ACCOUNT,
+        ("topology", "standalone"),
+        ("models", [{"image": "server"}]),
+        ("scaling.headroomGpus", 0),
     ),
     "china": with_values(
         ACCOUNT,
@@ -103,6 +109,13 @@ def test_list_and_references_are_the_same(name: str) -> None:
         if a.kind is Kind.CHART
     }
     assert missing_references(used, {catalogue.host}, catalogue.artifacts) == []
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
+def test_something_needs_each_of_the_list(upstream: Upstream) -> None:
+    assert any(upstream.need.holds(configuration(name)) for name in DOCUMENTS)
+    always = all(upstream.need.holds(configuration(name)) for name in DOCUMENTS)
+    assert always == (upstream.need.text == "always")
 
 
 def images_of(catalogue: Catalogue) -> list[Any]:
