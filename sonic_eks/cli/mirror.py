@@ -25,8 +25,9 @@ from sonic_eks.mirror.copier import Copier, Outcome, Status
 from sonic_eks.mirror.lock import lock_path, locked, read_lock, write_lock
 from sonic_eks.mirror.locking import resolve_lock
 from sonic_eks.mirror.plan import Step, plan
-from sonic_eks.mirror.progress import TerminalBar, in_bytes
+from sonic_eks.mirror.progress import in_bytes
 from sonic_eks.mirror.verify import Check, image_references, missing_references, verify
+from sonic_eks.progress import LineReporter, TerminalBar, TerminalLine
 
 app = typer.Typer(help="Copy upstream images and charts into the account's registry.")
 app.callback(invoke_without_command=True)(help_without_command)
@@ -61,8 +62,9 @@ def lock(
     known = read_lock(path) or {}
     catalogue = Catalogue(load_configuration(config))
     artifacts = _chosen(catalogue.artifacts, only)
-    # No registry of the deployment is asked; any host will do for the upstreams' sake.
-    resolved = resolve_lock(connect("localhost"), artifacts)
+    with TerminalLine(sys.stderr, "resolving tags") as line:
+        # No registry of the deployment is asked; any host will do for the upstreams' sake.
+        resolved = resolve_lock(connect("localhost", heard=line.show), artifacts, line.show)
     new = {**known, **resolved} if only else resolved
     locked(catalogue.artifacts, new)  # refuses a lock that would not be whole
     changed = write_lock(path, new)
@@ -88,8 +90,9 @@ def plan_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would copy, how large it is, and what is there; write nothing."""
-    connections, artifacts, _ = _open(config, only, registry, parallel=8)
-    steps = plan(connections, artifacts)
+    with TerminalLine(sys.stderr, "comparing registries") as line:
+        connections, artifacts, _ = _open(config, only, registry, line, parallel=8)
+        steps = plan(connections, artifacts)
     problems = [step.problem for step in steps if step.problem]
     if as_json:
         _print_json(
@@ -112,8 +115,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Copy what is missing; may be stopped at any time and run again."""
-    connections, artifacts, _ = _open(config, only, registry, parallel=parallel)
     with TerminalBar(sys.stderr) as bar:
+        connections, artifacts, _ = _open(config, only, registry, bar, parallel=parallel)
         outcomes = Copier(connections, bar).run(artifacts)
     problems = [o.message for o in outcomes if o.status is Status.FAILED]
     if as_json:
@@ -139,8 +142,9 @@ def verify_command(
 ) -> None:
     """Compare the registry with the lock file, and images in use with the registry."""
     in_use = {reference for path in manifests or () for reference in _images_in(path)}
-    connections, artifacts, catalogue = _open(config, only, registry, parallel=8)
-    checks = verify(connections, artifacts)
+    with TerminalLine(sys.stderr, "reading the registry") as line:
+        connections, artifacts, catalogue = _open(config, only, registry, line, parallel=8)
+        checks = verify(connections, artifacts)
     problems = [check.problem for check in checks if check.problem]
     # Manifests that were rendered before a deployment do not know the account yet.
     strangers = missing_references(in_use, {catalogue.host, connections.host}, catalogue.artifacts)
@@ -162,7 +166,12 @@ def verify_command(
 
 
 def _open(
-    config: Path, only: list[str] | None, registry: str | None, *, parallel: int
+    config: Path,
+    only: list[str] | None,
+    registry: str | None,
+    reporter: LineReporter,
+    *,
+    parallel: int,
 ) -> tuple[Connections, tuple[Artifact, ...], Catalogue]:
     """Read list and lock, and connect to the registry."""
     catalogue = load_deployment(config).catalogue
@@ -170,7 +179,7 @@ def _open(
     host = registry or catalogue.host
     if Late.ACCOUNT.marker in host:
         host = host.replace(Late.ACCOUNT.marker, account_id())
-    return connect(host, parallel=parallel), artifacts, catalogue
+    return connect(host, parallel=parallel, heard=reporter.show), artifacts, catalogue
 
 
 def _chosen(artifacts: tuple[Artifact, ...], names: list[str] | None) -> tuple[Artifact, ...]:

@@ -32,7 +32,7 @@ def teardown(
     # Not before: cdk8s takes a second to import, which a wrong file need not wait for.
     from sonic_eks.k8s.render import render_charts
     from sonic_eks.lifecycle.budget import drain_seconds
-    from sonic_eks.teardown.progress import TerminalLine
+    from sonic_eks.progress import TerminalLine
     from sonic_eks.teardown.run import Teardown
 
     if settings.deployment.termination_protection:

@@ -21,10 +21,10 @@ from sonic_eks.config.values import (
     image_tag,
     mount_folder,
 )
+from sonic_eks.mirror.reference import is_registry
 
 _KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
 _REPOSITORY = r"^[a-z0-9]+([._/-][a-z0-9]+)*$"
-_REGISTRY = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 _ABSOLUTE_PATH = r"^/[A-Za-z0-9_-][A-Za-z0-9._/-]{0,199}$"
 
@@ -252,7 +252,7 @@ class Scaling(Section):
 class Registry(Section):
     """The private registry, a copy of every upstream image and chart."""
 
-    vendor_registry: Annotated[Str, Field(pattern=_REGISTRY, max_length=200)] | None = None
+    vendor_registry: Annotated[Str, Field(max_length=200)] | None = None
     """Host and path of the vendor's registry, no scheme, given by the vendor; unset: not known."""
     sonic_release: Str = "sonic-20260503"
     """Vendor release tag of API, license proxy and workers together."""
@@ -268,6 +268,19 @@ class Registry(Section):
     """Ids of further accounts (12 digits, quoted) that may pull; 50 at most."""
     replicate_to: Annotated[tuple[Str, ...], Field(max_length=25)] = ()
     """Regions to copy new images to, by the account's one list of rules (see docs/mirror.md)."""
+
+    @field_validator("vendor_registry")
+    @classmethod
+    def _vendor(cls, value: str | None) -> str | None:
+        """`vendorRegistry` is a host name with a dot or a port, and a path if there is one."""
+        if value is not None and not is_registry(value):
+            bare = value.rpartition("://")[2].rstrip("/").lower()
+            raise Refusal(
+                value,
+                "HOST[:PORT][/PATH] in lower case, such as registry.example.com/sonic",
+                nearest=bare if is_registry(bare) else None,
+            )
+        return value
 
     @field_validator("platforms")
     @classmethod

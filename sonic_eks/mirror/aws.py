@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sonic_eks.errors import SonicEksError, shown
 from sonic_eks.mirror.auth import Anonymous, Credentials, EcrToken, SecretCredentials, aws_call
 from sonic_eks.mirror.connections import Connections
 from sonic_eks.mirror.reference import check_host, is_loopback
+from sonic_eks.mirror.retry import RetryPolicy
 
 _ECR_HOST = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?"
 )
 
 
-def connect(host: str, *, parallel: int = 4) -> Connections:
+def connect(
+    host: str, *, parallel: int = 4, heard: Callable[[str], None] | None = None
+) -> Connections:
     """Return connections to a private registry and, by its account, to upstream secrets.
 
     Parameters
@@ -24,6 +28,8 @@ def connect(host: str, *, parallel: int = 4) -> Connections:
         ``<account>.dkr.ecr.<region>.<suffix>``, or a registry on this machine to try things out.
     parallel : int
         Most transfers at a time.
+    heard : callable, optional
+        Told in one line of what failed and is tried again.
 
     Raises
     ------
@@ -40,7 +46,11 @@ def connect(host: str, *, parallel: int = 4) -> Connections:
     if match is not None:
         credentials = EcrToken(_client("ecr", match["region"]), match["account"])
     return Connections(
-        host, credentials=credentials, secrets=_secret_credentials, parallel=parallel
+        host,
+        credentials=credentials,
+        secrets=_secret_credentials,
+        parallel=parallel,
+        retry=None if heard is None else RetryPolicy(heard=heard),
     )
 
 

@@ -31,6 +31,8 @@ _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 # the same content; each try begins it anew.
 _PASSING_CODES = frozenset({"DIGEST_INVALID", "BLOB_UPLOAD_INVALID", "BLOB_UPLOAD_UNKNOWN"})
 _LONGEST_WAIT_SECONDS = 120
+# A name that is wrong stays so: seven seconds of waits at most, beside the resolver's own.
+_NAME_TRIES = 4
 _ERROR_BYTES = 16 * 1024
 
 
@@ -90,7 +92,8 @@ def explained(what: str) -> Iterator[None]:
             ) from None
         raise TransientError(f"TLS failed: {_cause(error)}") from None
     except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
-        raise TransientError(_cause(error)) from None
+        tries = _NAME_TRIES if _is_unknown_name(error) else None
+        raise TransientError(_cause(error), tries=tries) from None
     except requests.exceptions.ChunkedEncodingError as error:
         raise TransientError(_cause(error)) from None
     except (requests.RequestException, dxf_errors.DXFError, KeyError) as error:
@@ -149,16 +152,26 @@ def _retry_after(response: requests.Response) -> float | None:
         return None
 
 
-def _cause(error: BaseException) -> str:
-    """Return the innermost reason: requests and urllib3 wrap each other's exceptions."""
-    seen: BaseException = error
-    for _ in range(8):
-        inner = getattr(seen, "reason", None) or next(
+def _layers(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those in it: requests and urllib3 wrap each other's."""
+    seen: BaseException | None = error
+    for _ in range(9):
+        if not isinstance(seen, BaseException):
+            return
+        yield seen
+        seen = getattr(seen, "reason", None) or next(
             (arg for arg in reversed(seen.args) if isinstance(arg, BaseException)), None
         )
-        if not isinstance(inner, BaseException):
-            break
-        seen = inner
+
+
+def _is_unknown_name(error: BaseException) -> bool:
+    kinds = (urllib3.exceptions.NameResolutionError, socket.gaierror)
+    return any(isinstance(layer, kinds) for layer in _layers(error))
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost reason."""
+    *_, seen = _layers(error)
     text = getattr(seen, "strerror", None) or str(seen) or type(seen).__name__
     # urllib3 begins with the object's address, which says nothing and differs every time.
     return text.rpartition("object at 0x")[2].partition(">: ")[2] or text

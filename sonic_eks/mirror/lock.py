@@ -65,6 +65,11 @@ def read_lock(path: Path) -> Lock | None:
     try:
         document = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
+        if path.is_symlink():
+            raise SonicEksError(
+                f"{path}: a link to {shown(str(path.readlink()))}, which is not there; restore that"
+                " file, or delete the link"
+            ) from None
         return None
     except OSError as error:
         raise SonicEksError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -1,10 +1,8 @@
-"""Progress: bytes and time left on a terminal, nothing in a pipe."""
+"""Progress of a copy, in bytes; `sonic_eks.progress` draws it."""
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import Protocol
 
 
 class Reporter(Protocol):
@@ -25,64 +23,6 @@ class Silent:
 
     def advance(self, size: int) -> None:
         """Count nothing."""
-
-
-class TerminalBar:
-    """A bar with bytes, rate and time left.
-
-    Parameters
-    ----------
-    stream : file
-        Where it is drawn; nothing is unless it is a terminal.
-    """
-
-    def __init__(self, stream: IO[str]) -> None:
-        # Imported late: rich takes 0.1 s and a build has no use for it.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=Console(file=stream),
-            transient=True,
-            disable=not stream.isatty(),
-        )
-        self._task = self._progress.add_task("copying", total=0)
-        self._lock = threading.Lock()
-        self._expected = 0
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def expect(self, size: int) -> None:
-        """Lengthen the bar."""
-        with self._lock:
-            self._expected += size
-            self._progress.update(self._task, total=self._expected)
-
-    def advance(self, size: int) -> None:
-        """Fill the bar."""
-        self._progress.update(self._task, advance=size)
 
 
 def in_bytes(size: int) -> str:

@@ -13,7 +13,13 @@ _PATH = re.compile(
     r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
 )
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::\d{1,5})?")
+# RFC 1123, section 2.1: labels of 63 characters at most, 253 in all.
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(
+    rf"(?:(?P<name>{_LABEL}(?:\.{_LABEL})*)|\[(?P<ipv6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{{1,5}}))?"
+)
+_LONGEST_NAME = 253
+_LAST_PORT = 65_535
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 _DOCKER_HUB = "docker.io"
@@ -59,7 +65,7 @@ def parse_repository(text: str) -> RepositoryName:
     """
     host, _, path = text.removeprefix("oci://").partition("/")
     named = "." in host or ":" in host or host == "localhost"
-    if not named or not _HOST.fullmatch(host) or not _PATH.fullmatch(path):
+    if not named or not _is_host(host) or not _PATH.fullmatch(path):
         raise SonicEksError(
             f"malformed reference {shown(text)}: give host/repository in lower case,"
             " such as public.ecr.aws/karpenter/controller, without tag and digest"
@@ -85,9 +91,30 @@ def is_digest(text: object) -> bool:
 
 def check_host(text: str) -> str:
     """Return `text` when it is a registry's host name; refuse it otherwise (exit status 2)."""
-    if not _HOST.fullmatch(text):
+    if not _is_host(text):
         raise SonicEksError(f"malformed registry host {shown(text)}: give host or host:port")
     return text
+
+
+def is_registry(text: str) -> bool:
+    """Tell whether `text` is a registry, ``host[:port][/path]``, that images can be named in."""
+    try:
+        return str(parse_repository(f"{text}/image")) == f"{text}/image"
+    except SonicEksError:
+        return False
+
+
+def _is_host(text: str) -> bool:
+    match = _HOST.fullmatch(text)
+    if match is None or not 0 < int(match["port"] or 1) <= _LAST_PORT:
+        return False
+    if match["ipv6"] is None:
+        return len(match["name"]) <= _LONGEST_NAME
+    try:
+        ipaddress.IPv6Address(match["ipv6"])
+    except ValueError:
+        return False
+    return True
 
 
 def is_loopback(host: str) -> bool:

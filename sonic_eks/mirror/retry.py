@@ -28,6 +28,8 @@ class RetryPolicy:
         First and largest bound of a wait.
     sleep, draw : callable
         Replaced by tests.
+    heard : callable
+        Told in one line what failed and when it is tried again.
     """
 
     tries: int = 7
@@ -35,6 +37,7 @@ class RetryPolicy:
     cap_seconds: float = 30.0
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[float, float], float] = random.uniform
+    heard: Callable[[str], None] = lambda _: None
 
     def call(self, what: str, action: Callable[[], T]) -> T:
         """Run `action`, again after each `TransientError` until the tries are used up.
@@ -72,4 +75,6 @@ class RetryPolicy:
             times = "once" if failures == 1 else f"{failures} times"
             raise MirrorError(f"{what}: {error} (tried {times})") from None
         bound = min(self.cap_seconds, self.base_seconds * 2 ** (failures - 1))
-        self.sleep(max(self.draw(0, bound), error.retry_after_seconds or 0))
+        seconds = max(self.draw(0, bound), error.retry_after_seconds or 0)
+        self.heard(f"{what}: {error}; try {failures + 1} of {allowed} in {seconds:.0f} s")
+        self.sleep(seconds)

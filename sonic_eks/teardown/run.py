@@ -18,10 +18,10 @@ from sonic_eks.lifecycle.budget import (
     teardown_seconds,
 )
 from sonic_eks.names import Names
+from sonic_eks.progress import LineReporter
 from sonic_eks.teardown import karpenter, leftovers, stacks
 from sonic_eks.teardown.aws import Clients, TeardownError
 from sonic_eks.teardown.karpenter import Instance
-from sonic_eks.teardown.progress import Reporter
 from sonic_eks.teardown.stacks import StackState
 
 POLL_SECONDS = 15
@@ -75,7 +75,7 @@ class Teardown:
         How long the drain of a node may take.
     clients : Clients
         AWS clients of the deployment's region.
-    reporter : Reporter
+    reporter : LineReporter
         Hears how far it is.
     clock : Clock
         The time.
@@ -87,7 +87,7 @@ class Teardown:
         *,
         drain_seconds: int,
         clients: Clients,
-        reporter: Reporter,
+        reporter: LineReporter,
         clock: Clock | None = None,
     ) -> None:
         self._names = Names(deployment)

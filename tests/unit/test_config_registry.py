@@ -37,6 +37,12 @@ def test_credentials_accepted(tmp_path: Path) -> None:
     assert config.registry.credential_secret_arns == secrets
 
 
+def test_vendor_registry_with_a_scheme_is_told_without(tmp_path: Path) -> None:
+    given = "https://Registry.example.com/sonic/"
+    told = fault_of(with_values(("registry.vendorRegistry", given)), tmp_path)
+    assert told.endswith("; nearest: registry.example.com/sonic")
+
+
 @pytest.mark.parametrize(
     ("platforms", "accepted"),
     [

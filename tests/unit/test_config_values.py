@@ -181,7 +181,12 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
         ["latest", "LATEST", "a:b", "a/b", ".a", "-a", "a" * 129, "a b", ""],
     ),
     "registry.vendorRegistry": (
-        ["registry.example.com", "localhost:5000", "registry.example.com:443/cartesia/sonic"],
+        [
+            "registry.example.com",
+            "localhost:5000",
+            "registry.example.com:65535/cartesia/sonic",
+            f"{'a' * 63}.example.com",
+        ],
         [
             "https://registry.example.com",
             "oci://a/b",
@@ -191,6 +196,13 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
             "A.example.com",
             "a:b",
             "",
+            "a",
+            "a..example.com",
+            "a-.example.com",
+            "registry.example.com:0",
+            "registry.example.com:65536",
+            f"{'a' * 64}.example.com",
+            "registry.example.com/Sonic",
         ],
     ),
     "api.image": (["a", "a/b-c_d.e"], ["", "A", "a:tag", "a@sha256", "/a", "a/", "a" * 101]),

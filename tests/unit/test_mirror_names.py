@@ -121,7 +121,26 @@ def test_loopback_alone_may_be_plain_http(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-@pytest.mark.parametrize("host", ["", "a/b", "https://a", "a:b", "A.example", "a.example:1234567"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "a/b",
+        "https://a",
+        "a:b",
+        "A.example",
+        "a.example:1234567",
+        "a.example:65536",
+        "a..b",
+        "-a.b",
+        "a.b-",
+        f"{'a' * 64}.b",
+        ".".join(["a" * 63] * 4),
+        "[::g]:1",
+        "[::1",
+        "a.example:\u0661",
+    ],
+)
 def test_malformed_host_is_bad_input(host: str) -> None:
     with pytest.raises(SonicEksError, match=r"^malformed registry host "):
         check_host(host)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -12,12 +13,17 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonic_eks.mirror.artifact import Artifact
+from sonic_eks.mirror.auth import Anonymous
+from sonic_eks.mirror.connections import Connections
 from sonic_eks.mirror.errors import MirrorError, NotFoundError, RefusedError, TransientError
 from sonic_eks.mirror.http import ExpiredError, explained
+from sonic_eks.mirror.locking import resolve_lock
 from sonic_eks.mirror.manifest import Descriptor
 from sonic_eks.mirror.progress import in_bytes
 from sonic_eks.mirror.retry import RetryPolicy
 from sonic_eks.mirror.transfer import SizedBody, verified
+from sonic_eks.upstream import Kind
 
 NO_WAIT = RetryPolicy(tries=3, sleep=lambda seconds: None)
 
@@ -141,6 +147,44 @@ def test_error_may_allow_fewer_tries() -> None:
     with pytest.raises(MirrorError, match=r"\(tried 2 times\)"):
         NO_WAIT.call("x", action)
     assert len(calls) == 2
+
+
+def test_each_wait_is_told() -> None:
+    said: list[str] = []
+    policy = RetryPolicy(
+        tries=3, sleep=lambda _: None, draw=lambda _, high: high, heard=said.append
+    )
+
+    with pytest.raises(MirrorError):
+        policy.call("x", _busy)
+    assert said == ["x: busy; try 2 of 3 in 1 s", "x: busy; try 3 of 3 in 2 s"]
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        Artifact("a", Kind.IMAGE, "registry.example/a", "1", "tests", "d/a"),
+        Artifact("a", Kind.CHART, "https://charts.example/a", "1", "tests", "d/a"),
+    ],
+    ids=["registry", "charts"],
+)
+def test_a_name_that_does_not_resolve_is_given_up_within_ten_seconds(
+    artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    waits: list[float] = []
+    said: list[str] = []
+    # The product's policy with the longest waits that it may draw.
+    retry = RetryPolicy(sleep=waits.append, draw=lambda _, high: high, heard=said.append)
+    connections = Connections("localhost:1", credentials=Anonymous(), retry=retry)
+
+    with pytest.raises(MirrorError, match="Name or service not known"):
+        resolve_lock(connections, [artifact])
+    assert 1 <= len(waits) == len(said)
+    assert sum(waits) <= 10
 
 
 def _busy() -> None:

@@ -15,7 +15,6 @@ import typer
 
 from sonic_eks.cli import main as cli
 from sonic_eks.cli import teardown as command
-from sonic_eks.teardown.progress import TerminalLine
 from sonic_eks.teardown.run import Teardown
 from tests.synth import ROOT
 from tests.unit.teardown_world import FakeInstance, FakeStack, World
@@ -151,15 +150,6 @@ def test_a_problem_is_one_line_with_status_1(world: World, run: Run) -> None:
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
     assert "UPDATE_IN_PROGRESS" in line
-
-
-def test_progress_is_drawn_on_a_terminal_alone() -> None:
-    pipe, terminal = io.StringIO(), Terminal()
-    for stream in (pipe, terminal):
-        with TerminalLine(stream) as line:
-            line.show("3 of [21] left")
-    assert pipe.getvalue() == ""
-    assert "3 of [21] left" in terminal.getvalue()
 
 
 def test_make_destroy_tears_down_before_and_after() -> None:
