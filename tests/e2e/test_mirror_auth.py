@@ -7,25 +7,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sonic_eks.mirror.artifact import Artifact
 from sonic_eks.mirror.auth import Credentials, EcrToken, SecretCredentials
-from sonic_eks.mirror.connections import Connections
-from sonic_eks.mirror.copier import Copier, Outcome, Status
+from sonic_eks.mirror.copier import Copier, Status
+from tests.e2e.artifacts import Connect, MakeArtifact, only
 from tests.e2e.aws_endpoint import AwsEndpoint, aws_endpoint
 from tests.e2e.fault_proxy import Fault, Proxy, once
 from tests.e2e.registries import RegistryProcess, noise, push_image, registry, write_password
 
 pytestmark = pytest.mark.slow
 
-MakeArtifact = Callable[..., Artifact]
-Connect = Callable[..., Connections]
 
 SECRET_ARN = "arn:aws:secretsmanager:us-east-1:111122223333:secret:vendor-AbCdEf"
-
-
-def only(outcomes: list[Outcome]) -> Outcome:
-    assert len(outcomes) == 1
-    return outcomes[0]
 
 
 @pytest.fixture

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import threading
-from collections.abc import Callable
 
 import pytest
 
-from sonic_eks.mirror.artifact import Artifact
-from sonic_eks.mirror.connections import Connections
 from sonic_eks.mirror.copier import Copier, Outcome, Status
-from sonic_eks.mirror.locking import resolve_lock
+from tests.e2e.artifacts import Connect, MakeArtifact, locked, only
 from tests.e2e.fault_proxy import Fault, Proxy
 from tests.e2e.registries import (
     DOCKER_LIST,
@@ -27,19 +23,6 @@ from tests.e2e.registries import (
 from tests.tools import require_tool
 
 pytestmark = pytest.mark.slow
-
-MakeArtifact = Callable[..., Artifact]
-Connect = Callable[..., Connections]
-
-
-def only(outcomes: list[Outcome]) -> Outcome:
-    assert len(outcomes) == 1
-    return outcomes[0]
-
-
-def locked(connections: Connections, artifact: Artifact) -> Artifact:
-    entry = resolve_lock(connections, [artifact])[artifact.key]
-    return dataclasses.replace(artifact, digest=entry.digest, source_digest=entry.source_digest)
 
 
 def skopeo(*arguments: str) -> str:

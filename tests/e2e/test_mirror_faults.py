@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sonic_eks.mirror.artifact import Artifact
-from sonic_eks.mirror.connections import Connections
-from sonic_eks.mirror.copier import Copier, Outcome, Status
+from sonic_eks.mirror.copier import Copier, Status
 from sonic_eks.mirror.errors import MirrorError
 from sonic_eks.mirror.plan import plan
 from sonic_eks.mirror.retry import RetryPolicy
+from tests.e2e.artifacts import Connect, MakeArtifact, only
 from tests.e2e.conftest import FAST
 from tests.e2e.fault_proxy import Fault, Proxy, once
 from tests.e2e.registries import (
@@ -28,17 +26,10 @@ from tests.e2e.registries import (
 
 pytestmark = pytest.mark.slow
 
-MakeArtifact = Callable[..., Artifact]
-Connect = Callable[..., Connections]
 
 LARGE = noise(3_000_000, 1)
 SMALL = noise(2000, 2)
 BLOB = f"/blobs/{digest_of(LARGE)}"
-
-
-def only(outcomes: list[Outcome]) -> Outcome:
-    assert len(outcomes) == 1
-    return outcomes[0]
 
 
 @pytest.fixture

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sonic_eks.mirror.artifact import Artifact
-from sonic_eks.mirror.connections import Connections
-from sonic_eks.mirror.copier import Copier, Outcome, Status
+from sonic_eks.mirror.copier import Copier, Status
 from sonic_eks.upstream import Kind
+from tests.e2e.artifacts import Connect, MakeArtifact, only
 from tests.e2e.helm import Helm, files_served, helm_program, write_chart
 from tests.e2e.registries import OCI_MANIFEST, RegistryProcess, digest_of
 
 pytestmark = pytest.mark.slow
-
-MakeArtifact = Callable[..., Artifact]
-Connect = Callable[..., Connections]
-
-
-def only(outcomes: list[Outcome]) -> Outcome:
-    assert len(outcomes) == 1
-    return outcomes[0]
 
 
 @pytest.fixture

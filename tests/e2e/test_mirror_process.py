@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sonic_eks.mirror.artifact import Artifact, write_list
+from sonic_eks.mirror.artifact import write_list
+from tests.e2e.artifacts import MakeArtifact
 from tests.e2e.fault_proxy import Fault, Proxy, once
 from tests.e2e.registries import (
     RegistryProcess,
@@ -22,7 +22,6 @@ from tests.e2e.registries import (
 
 pytestmark = pytest.mark.slow
 
-MakeArtifact = Callable[..., Artifact]
 
 LARGE = noise(3_000_000, 1)
 BLOB = f"/blobs/{digest_of(LARGE)}"

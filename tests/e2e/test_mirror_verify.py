@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import pytest
 
-from sonic_eks.mirror.artifact import Artifact
-from sonic_eks.mirror.connections import Connections
 from sonic_eks.mirror.copier import Copier
 from sonic_eks.mirror.examine import State
-from sonic_eks.mirror.locking import resolve_lock
 from sonic_eks.mirror.plan import plan
 from sonic_eks.mirror.verify import verify
+from tests.e2e.artifacts import Connect, MakeArtifact, locked
 from tests.e2e.fault_proxy import Proxy
 from tests.e2e.registries import (
     RegistryProcess,
@@ -23,14 +20,6 @@ from tests.e2e.registries import (
 )
 
 pytestmark = pytest.mark.slow
-
-MakeArtifact = Callable[..., Artifact]
-Connect = Callable[..., Connections]
-
-
-def locked(connections: Connections, artifact: Artifact) -> Artifact:
-    entry = resolve_lock(connections, [artifact])[artifact.key]
-    return dataclasses.replace(artifact, digest=entry.digest, source_digest=entry.source_digest)
 
 
 def test_plan_counts_what_is_missing_and_writes_nothing(
