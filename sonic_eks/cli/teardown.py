@@ -20,11 +20,20 @@ from sonic_eks.teardown.aws import Clients, call, connect
 def teardown(
     config: ConfigArgument = DEFAULT_CONFIG,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    keep_stacks: Annotated[
+        bool,
+        typer.Option(
+            "--keep-stacks",
+            help="Do not stop for what would keep the other stacks from being destroyed.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Drain and remove workload and nodes, then what a destroyed deployment left behind.
 
-    Every live stream ends. May be stopped and run again; after `destroy` it removes what came back.
+    Every live stream ends. Stops before that when Capacity Reservations or endpoint connections
+    would keep the stacks from being destroyed. May be stopped and run again; after `destroy` it
+    removes what came back.
     """
     # The notice of jsii about old releases of Node.js is not what this command is asked for.
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
@@ -48,6 +57,7 @@ def teardown(
             drain_seconds=drain_seconds(render_charts(settings, Catalogue(settings))),
             clients=clients,
             reporter=line,
+            keeps_stacks=keep_stacks,
         )
         has_work = work.has_work()
     if has_work and not yes:

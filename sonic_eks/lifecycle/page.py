@@ -25,7 +25,9 @@ make destroy CONFIG=config/default.yaml
 It runs three commands, and may be stopped and run again at any point:
 
 1. `sonic-eks teardown CONFIG` deletes the Workload stack and waits until no instance of Karpenter
-   is left. It asks first; `--yes` (or `make destroy YES=1`) answers.
+   is left. It asks first; `--yes` (or `make destroy YES=1`) answers. It stops before anything is
+   deleted, and lists them, when Capacity Reservations in the placement group or connections to the
+   endpoint service would keep their stacks from being deleted.
 2. `cdk destroy --all` deletes the other stacks.
 3. `sonic-eks teardown CONFIG` once more removes what came back meanwhile and lists what is kept.
 

@@ -153,7 +153,8 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
         "AWS::EC2::PlacementGroup",
         ("Strategy", "Tags"),
         on_update="a changed tag replaces it: GPU nodes move to the new group a node at a time",
-        on_destroy="fails while an instance is in it; the node guard ends the deletion before",
+        on_destroy="fails while an instance or a Capacity Reservation is in it; the node guard and"
+        " `sonic-eks teardown` stop for them before",
     ),
     _T(
         "AWS::IAM::InstanceProfile",
@@ -198,10 +199,14 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
     _T(
         "AWS::ElasticLoadBalancingV2::TargetGroup",
         ("Port", "Protocol", "TargetType", "VpcId"),
-        on_update="a binding cannot change its target group: run `sonic-eks teardown` before a"
+        on_update="a binding cannot change its target group: run `sonic-eks teardown"
+        " --keep-stacks` before a"
         " replacement",
     ),
-    _T("AWS::EC2::VPCEndpointService", on_destroy="fails while a consumer is connected"),
+    _T(
+        "AWS::EC2::VPCEndpointService",
+        on_destroy="fails while a consumer is connected; `sonic-eks teardown` stops for it before",
+    ),
     _T("AWS::EC2::VPCEndpointServicePermissions", ("ServiceId",)),
     _T("AWS::Route53::HostedZone", ("Name",), on_destroy="fails while it has other records"),
     _T("AWS::Route53::RecordSet", ("HostedZoneId",)),

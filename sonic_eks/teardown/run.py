@@ -21,6 +21,7 @@ from sonic_eks.names import Names
 from sonic_eks.progress import LineReporter
 from sonic_eks.teardown import karpenter, leftovers, stacks
 from sonic_eks.teardown.aws import Clients, TeardownError
+from sonic_eks.teardown.blockers import blockers
 from sonic_eks.teardown.karpenter import Instance
 from sonic_eks.teardown.stacks import StackState
 
@@ -77,6 +78,8 @@ class Teardown:
         AWS clients of the deployment's region.
     reporter : LineReporter
         Hears how far it is.
+    keeps_stacks : bool
+        Whether the other stacks stay, so that nothing need be asked of what keeps them.
     clock : Clock
         The time.
     """
@@ -88,6 +91,7 @@ class Teardown:
         drain_seconds: int,
         clients: Clients,
         reporter: LineReporter,
+        keeps_stacks: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self._names = Names(deployment)
@@ -95,6 +99,7 @@ class Teardown:
         self._limit_seconds = teardown_seconds(drain_seconds)
         self._clients = clients
         self._reporter = reporter
+        self._keeps_stacks = keeps_stacks
         self._clock = clock or Clock()
         self._outcome = Outcome()
         self._deletions = 0
@@ -105,8 +110,9 @@ class Teardown:
         Raises
         ------
         TeardownError
-            When the Workload stack cannot be deleted now.
+            When the Workload stack cannot be deleted now, or another one could not be, later.
         """
+        self._refuse_blockers()
         stack = self._state()
         if stack is None:
             return bool(self._instances())
@@ -137,6 +143,14 @@ class Teardown:
         done += leftovers.delete_log_groups(clients.logs, names, remains)
         self._outcome.kept = leftovers.kept(clients.ec2, names, remains)
         return self._outcome
+
+    def _refuse_blockers(self) -> None:
+        found = [] if self._keeps_stacks else blockers(self._clients, self._names)
+        if found:
+            raise TeardownError(
+                f"a destroy would fail, so nothing was deleted: {'; '.join(found)}; to remove the"
+                " workload alone, give --keep-stacks"
+            )
 
     def _remove_workload(self) -> None:
         existed = self._state() is not None

@@ -76,6 +76,8 @@ class World:
         self.has_cluster = True
         self.log_groups: list[str] = []
         self.tasks: dict[str, str] = {}
+        self.reservations: list[dict[str, str]] = []
+        self.connections: list[dict[str, str]] = []
         self.errors: dict[str, tuple[str, str]] = {}
         self.on_delete: Callable[[World], None] | None = on_delete
         self.clock = Clock(now=lambda: self.now, sleep=self._sleep)
@@ -226,6 +228,32 @@ class World:
     def _ec2_DescribeVolumes(self, params: dict[str, Any]) -> Any:  # noqa: N802
         return {"Volumes": []}
 
+    def _ec2_DescribePlacementGroups(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        (name,) = params["GroupNames"]
+        if name not in {r["PlacementGroup"] for r in self.reservations}:
+            return "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
+        return {"PlacementGroups": [{"GroupName": name, "GroupArn": group_arn(name)}]}
+
+    def _ec2_DescribeCapacityReservations(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        (arns,) = [f["Values"] for f in params["Filters"] if f["Name"] == "placement-group-arn"]
+        found = [r for r in self.reservations if group_arn(r["PlacementGroup"]) in arns]
+        return {
+            "CapacityReservations": [
+                {"CapacityReservationId": r["Id"], "State": r["State"]} for r in found
+            ]
+        }
+
+    def _ec2_DescribeVpcEndpointConnections(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        filters = {f["Name"]: f["Values"] for f in params["Filters"]}
+        return {
+            "VpcEndpointConnections": [
+                connection
+                for connection in self.connections
+                if connection["ServiceId"] in filters["service-id"]
+                and connection["VpcEndpointState"] in filters["vpc-endpoint-state"]
+            ]
+        }
+
     def _eks_DescribeCluster(self, params: dict[str, Any]) -> Any:  # noqa: N802
         if not self.has_cluster:
             return "ResourceNotFoundException", "No cluster found"
@@ -252,6 +280,11 @@ class World:
 
     def _sts_GetCallerIdentity(self, params: dict[str, Any]) -> Any:  # noqa: N802
         return {"Account": ACCOUNT}
+
+
+def group_arn(name: str) -> str:
+    """Return the ARN of a placement group."""
+    return f"arn:aws:ec2:us-east-1:{ACCOUNT}:placement-group/{name}"
 
 
 def _error(code: str, message: str) -> tuple[Any, dict[str, Any]]:

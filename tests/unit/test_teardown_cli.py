@@ -152,6 +152,19 @@ def test_a_problem_is_one_line_with_status_1(world: World, run: Run) -> None:
     assert "UPDATE_IN_PROGRESS" in line
 
 
+def test_what_a_destroy_would_fail_on_is_one_line_and_status_1(world: World, run: Run) -> None:
+    group = {"ResourceType": "AWS::EC2::PlacementGroup", "PhysicalResourceId": "g"}
+    cluster = FakeStack("sonic-cluster", resources=[group | {"ResourceStatus": "CREATE_COMPLETE"}])
+    world.stacks[cluster.name] = cluster
+    world.reservations = [{"Id": "cr-1", "State": "active", "PlacementGroup": "g"}]
+    status, out, err = run(DEFAULT, "--yes")
+    assert (status, out) == (1, "")
+    (line,) = err.splitlines()
+    assert "nothing was deleted: Capacity Reservation cr-1 (active)" in line
+    assert world.asked("DeleteStack") == []
+    assert run(DEFAULT, "--yes", "--keep-stacks") == (0, "removed stack sonic-workload\n", "")
+
+
 def test_make_destroy_tears_down_before_and_after() -> None:
     def lines(*arguments: str) -> list[str]:
         shown = subprocess.run(
