@@ -27,6 +27,36 @@ _IDS = {
     "sts": "Sts",
 }
 
+# What is called through each endpoint of a VPC of the deployment's own; docs/networking.md says by
+# whom. Amazon ECR's two endpoints are the API and the registry of one service, and get the same.
+_PULL = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
+_ACTIONS: Mapping[str, Sequence[str]] = {
+    # The add-ons' part of it is in policies of AWS (AmazonEKS_CNI_Policy, AmazonEBSCSIDriverPolicy,
+    # AmazonEKSWorkerNodePolicy) that grow with them; a list here would break their next version.
+    "ec2": ("ec2:*",),
+    "ecr.api": _PULL,
+    "ecr.dkr": _PULL,
+    "eks": ("eks:DescribeCluster",),
+    "elasticloadbalancing": (
+        "elasticloadbalancing:DeregisterTargets",
+        "elasticloadbalancing:DescribeTargetGroups",
+        "elasticloadbalancing:DescribeTargetHealth",
+        "elasticloadbalancing:ModifyTargetGroup",
+        "elasticloadbalancing:ModifyTargetGroupAttributes",
+        "elasticloadbalancing:RegisterTargets",
+    ),
+    "lambda": ("lambda:GetFunction", "lambda:InvokeFunction"),
+    "secretsmanager": ("secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"),
+    "sqs": ("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"),
+    "ssm": ("ssm:GetParameter",),
+    "sts": ("sts:GetCallerIdentity",),
+}
+
 # No document found says that this service takes an endpoint policy, and a refused one fails the
 # first deployment. It has one action, which answers only nodes of the account's clusters.
 _WITHOUT_POLICY = frozenset({"eks-auth"})
@@ -53,6 +83,9 @@ class PrivateEndpoints(Construct):
         Zones of an endpoint whose service is not offered in every zone.
     there : sequence of str
         Services whose endpoints the VPC has already.
+    is_shared : bool
+        Whether others use the VPC. Their calls pass through the endpoints too, as private DNS leads
+        them there, so then any action of a service is admitted.
     """
 
     def __init__(
@@ -67,8 +100,10 @@ class PrivateEndpoints(Construct):
         bootstrap_qualifier: str,
         zones_by_service: Mapping[str, Sequence[str]],
         there: Sequence[str] = (),
+        is_shared: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._is_shared = is_shared
         missing = [service for service in ENDPOINT_SERVICES if service not in there]
         if GATEWAY_SERVICE in missing:
             missing.remove(GATEWAY_SERVICE)
@@ -123,20 +158,30 @@ class PrivateEndpoints(Construct):
             open=False,
         )
         if service not in _WITHOUT_POLICY:
-            endpoint.add_to_policy(self._own_account_only())
+            endpoint.add_to_policy(self._calls(service))
 
-    def _own_account_only(self) -> iam.PolicyStatement:
-        """Admit principals of this account: no foreign credentials can carry data out.
+    def _calls(self, service: str) -> iam.PolicyStatement:
+        """Admit what the deployment calls, as principals of this account.
 
-        What is called may belong to others, as the images of EKS add-ons do. Calls without a
-        principal, such as AssumeRoleWithWebIdentity, are refused: pods use Pod Identity.
+        No foreign credentials can carry data out. What is called may belong to others, as the
+        images of EKS add-ons do. Calls without a principal, such as AssumeRoleWithWebIdentity, are
+        refused: pods use Pod Identity.
         """
+        stack = cdk.Stack.of(self)
+        prefix = _ACTIONS[service][0].partition(":")[0]
+        actions = [f"{prefix}:*"] if self._is_shared else list(_ACTIONS[service])
+        resources = ["*"]
+        if service == "lambda" and not self._is_shared:
+            # Of the calls this one carries data: to no function of another account.
+            functions = f"{stack.region}:{stack.account}:function:*"
+            resources = [f"arn:{stack.partition}:lambda:{functions}"]
         return iam.PolicyStatement(
+            sid="Calls",
             principals=[iam.AnyPrincipal()],
-            actions=["*"],
-            resources=["*"],
+            actions=actions,
+            resources=resources,
             conditions={
-                "StringEquals": {"aws:PrincipalAccount": cdk.Stack.of(self).account},
+                "StringEquals": {"aws:PrincipalAccount": stack.account},
             },
         )
 

@@ -66,6 +66,7 @@ class NetworkStack(DeploymentStack):
             bootstrap_qualifier=config.deployment.bootstrap_qualifier,
             zones_by_service=settings.endpoint_zones,
             there=existing.endpoints if existing else (),
+            is_shared=existing is not None,
         )
         if existing is None or not existing.flow_logs:
             VpcFlowLogs(

@@ -74,6 +74,56 @@ S3_ENDPOINT_REFUSED = (
     ("s3:ListAllMyBuckets", "*"),
 )
 
+# What each interface endpoint must let through: Amazon ECR user guide, "Using Amazon ECR images
+# with Amazon EKS" (both of its endpoints); Karpenter 1.14, "CloudFormation" (eks, sqs, ssm: its
+# controller's policies); AWS Load Balancer Controller, installation guide, permissions for
+# TargetGroupBindings; AWS Secrets and Configuration Provider, README; CDK 2.275, provider framework
+# (lambda) and kubectl handler (eks, ecr). Of ec2 everything: AmazonEKS_CNI_Policy,
+# AmazonEBSCSIDriverPolicy and AmazonEKSWorkerNodePolicy are AWS's, and grow.
+PULL = {
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+}
+INTERFACE_ACTIONS = {
+    "ec2": {"ec2:*"},
+    "ecr.api": PULL,
+    "ecr.dkr": PULL,
+    "eks": {"eks:DescribeCluster"},
+    "elasticloadbalancing": {
+        "elasticloadbalancing:DeregisterTargets",
+        "elasticloadbalancing:DescribeTargetGroups",
+        "elasticloadbalancing:DescribeTargetHealth",
+        "elasticloadbalancing:ModifyTargetGroup",
+        "elasticloadbalancing:ModifyTargetGroupAttributes",
+        "elasticloadbalancing:RegisterTargets",
+    },
+    "lambda": {"lambda:GetFunction", "lambda:InvokeFunction"},
+    "secretsmanager": {"secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"},
+    "sqs": {"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"},
+    "ssm": {"ssm:GetParameter"},
+    "sts": {"sts:GetCallerIdentity"},
+}
+# Requests of principals of the account that an endpoint must refuse all the same: they change what
+# others rely on, or carry data out.
+INTERFACE_REFUSED = {
+    "ec2": ("s3:PutObject", "ecr:PutImage"),
+    "ecr.api": ("ecr:PutImage", "ecr:CreateRepository", "ecr:SetRepositoryPolicy"),
+    "ecr.dkr": ("ecr:PutImage", "ecr:UploadLayerPart", "ecr:InitiateLayerUpload"),
+    "eks": ("eks:CreateAccessEntry", "eks:DeleteCluster", "eks:UpdateClusterConfig"),
+    "elasticloadbalancing": (
+        "elasticloadbalancing:CreateListener",
+        "elasticloadbalancing:DeleteTargetGroup",
+        "elasticloadbalancing:ModifyLoadBalancerAttributes",
+    ),
+    "lambda": ("lambda:AddPermission", "lambda:UpdateFunctionCode"),
+    "secretsmanager": ("secretsmanager:CreateSecret", "secretsmanager:PutSecretValue"),
+    "sqs": ("sqs:SendMessage", "sqs:PurgeQueue"),
+    "ssm": ("ssm:PutParameter", "ssm:SendCommand"),
+    "sts": ("sts:AssumeRole", "sts:GetFederationToken"),
+}
+
 # docs/networking.md, "Who calls which AWS API": one call of each kind through each interface
 # endpoint, and the resource that it names.
 INTERFACE_CALLS = {
