@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks as eks_l1
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
@@ -90,23 +93,9 @@ class ClusterStack(DeploymentStack):
         # CloudFormation names it: AWS::EC2::PlacementGroup takes no name.
         placement_group = ec2.CfnPlacementGroup(self, "GpuPlacement", strategy="cluster")
         self.placement_group_id = placement_group.attr_group_id
-        role = node_role(self, "NodeRole")
-        pools = [
-            pool
-            for generation in config.nodes.generations
-            for pool in self._pools(
-                config,
-                generation,
-                role,
-                placement_group,
-                system_subnets,
-                serving_subnet,
-                gpu_subnet,
-            )
-        ]
-        for pool in pools:
-            pool.node_group.node.add_dependency(node_addons)
-        newest = {pool.pool: pool.node_group for pool in pools}
+        newest = self._nodes(
+            config, placement_group, node_addons, system_subnets, serving_subnet, gpu_subnet
+        )
         addons = ClusterAddons(
             self,
             "Addons",
@@ -114,33 +103,8 @@ class ClusterStack(DeploymentStack):
             nodes=newest[Pool.SYSTEM],
             versions=addon_versions,
         )
-        karpenter = Karpenter(
-            self,
-            "Karpenter",
-            cluster=self.cluster,
-            cluster_name=names.cluster,
-            queue_name=names.karpenter_queue,
-            instance_profile_name=karpenter_instance_profile(
-                config.deployment.name, config.deployment.region
-            ),
-        )
-        lbc_role = LoadBalancerControllerRole(
-            self, "LoadBalancerController", cluster=self.cluster, deployment=config.deployment.name
-        )
-        lbc_role.associate(self.cluster)
-        controllers = Controllers(
-            self,
-            "Controllers",
-            cluster=self.cluster,
-            cluster_name=names.cluster,
-            catalogue=catalogue,
-            vpc_id=vpc.vpc_id,
-            queue_name=names.karpenter_queue,
-            gpus=config.gpu_type.gpus > 0,
-        )
+        controllers = self._controllers(config, names, catalogue, vpc.vpc_id, placement_group)
         controllers.install_after(addons)
-        controllers.karpenter.node.add_dependency(karpenter, placement_group)
-        controllers.load_balancer_controller.node.add_dependency(lbc_role)
         controllers.nvidia_device_plugin.node.add_dependency(newest[Pool.GPU])
         self._outputs()
 
@@ -170,11 +134,95 @@ class ClusterStack(DeploymentStack):
             deletion_protection=config.deployment.termination_protection,
         )
 
+    def _controllers(
+        self,
+        config: Configuration,
+        names: Names,
+        catalogue: Catalogue,
+        vpc_id: str,
+        placement_group: ec2.CfnPlacementGroup,
+    ) -> Controllers:
+        """Return the controllers, each after its identity."""
+        karpenter = Karpenter(
+            self,
+            "Karpenter",
+            cluster=self.cluster,
+            cluster_name=names.cluster,
+            queue_name=names.karpenter_queue,
+            instance_profile_name=karpenter_instance_profile(
+                config.deployment.name, config.deployment.region
+            ),
+        )
+        lbc_role = LoadBalancerControllerRole(
+            self, "LoadBalancerController", cluster=self.cluster, deployment=config.deployment.name
+        )
+        lbc_role.associate(self.cluster)
+        controllers = Controllers(
+            self,
+            "Controllers",
+            cluster=self.cluster,
+            cluster_name=names.cluster,
+            catalogue=catalogue,
+            vpc_id=vpc_id,
+            queue_name=names.karpenter_queue,
+            gpus=config.gpu_type.gpus > 0,
+        )
+        controllers.karpenter.node.add_dependency(karpenter, placement_group)
+        controllers.load_balancer_controller.node.add_dependency(lbc_role)
+        return controllers
+
+    def _nodes(
+        self,
+        config: Configuration,
+        placement_group: ec2.CfnPlacementGroup,
+        after: IDependable,
+        system_subnets: list[ec2.ISubnet],
+        serving_subnet: ec2.ISubnet,
+        gpu_subnet: ec2.ISubnet,
+    ) -> dict[Pool, eks_l1.CfnNodegroup]:
+        """Return the node groups of the newest generation, with the older ones beside them."""
+        role = node_role(self, "NodeRole")
+        pools = [
+            pool
+            for generation in config.nodes.generations
+            for pool in self._pools(
+                config,
+                self._of_a_generation(config, generation, role),
+                placement_group,
+                system_subnets,
+                serving_subnet,
+                gpu_subnet,
+            )
+        ]
+        for pool in pools:
+            pool.node_group.node.add_dependency(after)
+        return {pool.pool: pool.node_group for pool in pools}
+
+    def _of_a_generation(
+        self, config: Configuration, generation: int, role: iam.IRole
+    ) -> Callable[..., ManagedNodePool]:
+        """Return what makes a managed node group of a generation."""
+        # The first generation has the plain ids, so that both ways to upgrade begin alike.
+        suffix = "" if generation == 1 else str(generation)
+        replaced = config.nodes.upgrade == "replaceGroup"
+
+        def make(construct_id: str, **properties: Any) -> ManagedNodePool:
+            return ManagedNodePool(
+                self,
+                f"{construct_id}{suffix}",
+                cluster=self.cluster,
+                kubernetes_version=None if replaced else config.cluster.version,
+                labels={GENERATION_LABEL: str(generation)} if replaced else {},
+                role=role,
+                **properties,
+            )
+
+        return make
+
     def _pools(
         self,
         config: Configuration,
-        generation: int,
-        role: iam.IRole,
+        managed: Callable[..., ManagedNodePool],
         placement_group: ec2.CfnPlacementGroup,
         system_subnets: list[ec2.ISubnet],
         serving_subnet: ec2.ISubnet,
@@ -184,37 +232,22 @@ class ClusterStack(DeploymentStack):
         nodes = config.nodes
         types = instance_types()
         taint = eks_l1.CfnNodegroup.TaintProperty
-        # The first generation has the plain ids, so that both ways to upgrade begin alike.
-        suffix = "" if generation == 1 else str(generation)
-        replaced = nodes.upgrade == "replaceGroup"
-        version = None if replaced else config.cluster.version
-        labels = {GENERATION_LABEL: str(generation)} if replaced else {}
         pools = [
-            ManagedNodePool(
-                self,
-                f"SystemNodes{suffix}",
-                cluster=self.cluster,
-                kubernetes_version=version,
-                labels=labels,
+            managed(
+                "SystemNodes",
                 pool=Pool.SYSTEM,
                 instance_type=types[nodes.system.instance_type],
                 size=config.system_nodes,
                 root_volume_gib=nodes.system.root_volume_gib,
                 subnets=system_subnets,
-                role=role,
             ),
-            ManagedNodePool(
-                self,
-                f"GpuNodes{suffix}",
-                cluster=self.cluster,
-                kubernetes_version=version,
-                labels=labels,
+            managed(
+                "GpuNodes",
                 pool=Pool.GPU,
                 instance_type=types[nodes.gpu.instance_type],
                 size=nodes.gpu.base_size,
                 root_volume_gib=nodes.gpu.root_volume_gib,
                 subnets=[gpu_subnet],
-                role=role,
                 taints=[
                     taint(key=GPU_RESOURCE, value="true", effect="NO_SCHEDULE"),
                     taint(key=FSX_STARTUP_TAINT, value="true", effect="NO_EXECUTE"),
@@ -228,18 +261,13 @@ class ClusterStack(DeploymentStack):
         ]
         if config.has_serving_nodes:
             pools.append(
-                ManagedNodePool(
-                    self,
-                    f"ServingNodes{suffix}",
-                    cluster=self.cluster,
-                    kubernetes_version=version,
-                    labels=labels,
+                managed(
+                    "ServingNodes",
                     pool=Pool.SERVING,
                     instance_type=types[nodes.serving.instance_type],
                     size=nodes.serving.size,
                     root_volume_gib=nodes.serving.root_volume_gib,
                     subnets=[serving_subnet],
-                    role=role,
                     taints=[taint(key=POOL_LABEL, value=Pool.SERVING.value, effect="NO_SCHEDULE")],
                 )
             )

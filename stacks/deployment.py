@@ -63,33 +63,14 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
     Stacks
         The stacks, for tests and for tags.
     """
-    config, catalogue = deployment.config, deployment.catalogue
-    name = config.deployment.name
-    ids = Names(name).stacks
-
+    config = deployment.config
+    ids = Names(config.deployment.name).stacks
     network = NetworkStack(app, ids["network"], config=config)
-    registry = RegistryStack(app, ids["registry"], config=config, catalogue=catalogue)
-    data = DataStack(app, ids["data"], config=config)
-    weights = WeightsStack(
-        app,
-        ids["weights"],
-        config=config,
-        vpc=network.vpc,
-        subnet=network.gpu_subnet,
-        clients=[network.gpu_subnet, network.serving_subnet],
-        bucket=data.bucket,
-    )
-    cluster = ClusterStack(
-        app,
-        ids["cluster"],
-        config=config,
-        catalogue=catalogue,
-        vpc=network.vpc,
-        system_subnets=network.system_subnets,
-        serving_subnet=network.serving_subnet,
-        gpu_subnet=network.gpu_subnet,
-    )
+    registry = RegistryStack(app, ids["registry"], config=config, catalogue=deployment.catalogue)
     mirror = _mirror(app, ids["mirror"], config, registry)
+    data = DataStack(app, ids["data"], config=config)
+    weights = _weights(app, ids["weights"], config, network, data)
+    cluster = _cluster(app, ids["cluster"], deployment, network)
     # The charts and images that the cluster pulls are there before it asks for them, and so are the
     # endpoints: in an existing VPC no reference to the network's stack says so.
     cluster.add_stack_dependency(mirror or registry)
@@ -108,18 +89,7 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
         config=config,
         charts=charts,
         cluster=cluster.cluster,
-        values={
-            Late.ACCOUNT: cluster.account,
-            Late.VPC: network.vpc.vpc_id,
-            Late.CLUSTER_SECURITY_GROUP: cluster.cluster_security_group.security_group_id,
-            Late.GPU_SUBNET: network.gpu_subnet.subnet_id,
-            Late.SERVING_SUBNET: network.serving_subnet.subnet_id,
-            Late.PLACEMENT_GROUP: cluster.placement_group_id,
-            Late.FILE_SYSTEM: weights.file_system.ref,
-            Late.FILE_SYSTEM_DNS_NAME: weights.dns_name,
-            Late.FILE_SYSTEM_MOUNT_NAME: weights.file_system.attr_lustre_mount_name,
-            Late.TARGET_GROUP: edge.target_group.target_group_arn,
-        },
+        values=_late_values(network, weights, cluster, edge),
     )
     observability = ObservabilityStack(
         app,
@@ -132,19 +102,12 @@ def add_stacks(app: cdk.App, deployment: Deployment, charts: tuple[RenderedChart
     stacks = Stacks(
         network, registry, mirror, data, weights, cluster, edge, workload, observability
     )
-    for stack in stacks.by_name.values():
-        cdk.Tags.of(stack).add("sonic-eks:deployment", name)
-        for key, value in config.tags.items():
-            # A placement group cannot be tagged anew: it would be replaced, nodes and all.
-            cdk.Tags.of(stack).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
+    _tag(stacks, config)
     return stacks
 
 
 def _mirror(
-    app: cdk.App,
-    construct_id: str,
-    config: Configuration,
-    registry: RegistryStack,
+    app: cdk.App, construct_id: str, config: Configuration, registry: RegistryStack
 ) -> MirrorStack | None:
     if registry.mirror is None:
         return None
@@ -152,3 +115,58 @@ def _mirror(
     # A weak reference leaves the order of an update open, and the build must be the new one.
     mirror.add_stack_dependency(registry)
     return mirror
+
+
+def _weights(
+    app: cdk.App, construct_id: str, config: Configuration, network: NetworkStack, data: DataStack
+) -> WeightsStack:
+    return WeightsStack(
+        app,
+        construct_id,
+        config=config,
+        vpc=network.vpc,
+        subnet=network.gpu_subnet,
+        clients=[network.gpu_subnet, network.serving_subnet],
+        bucket=data.bucket,
+    )
+
+
+def _cluster(
+    app: cdk.App, construct_id: str, deployment: Deployment, network: NetworkStack
+) -> ClusterStack:
+    return ClusterStack(
+        app,
+        construct_id,
+        config=deployment.config,
+        catalogue=deployment.catalogue,
+        vpc=network.vpc,
+        system_subnets=network.system_subnets,
+        serving_subnet=network.serving_subnet,
+        gpu_subnet=network.gpu_subnet,
+    )
+
+
+def _late_values(
+    network: NetworkStack, weights: WeightsStack, cluster: ClusterStack, edge: EdgeStack
+) -> dict[Late, str]:
+    """Return what the manifests wait for, from the stacks that make it."""
+    return {
+        Late.ACCOUNT: cluster.account,
+        Late.VPC: network.vpc.vpc_id,
+        Late.CLUSTER_SECURITY_GROUP: cluster.cluster_security_group.security_group_id,
+        Late.GPU_SUBNET: network.gpu_subnet.subnet_id,
+        Late.SERVING_SUBNET: network.serving_subnet.subnet_id,
+        Late.PLACEMENT_GROUP: cluster.placement_group_id,
+        Late.FILE_SYSTEM: weights.file_system.ref,
+        Late.FILE_SYSTEM_DNS_NAME: weights.dns_name,
+        Late.FILE_SYSTEM_MOUNT_NAME: weights.file_system.attr_lustre_mount_name,
+        Late.TARGET_GROUP: edge.target_group.target_group_arn,
+    }
+
+
+def _tag(stacks: Stacks, config: Configuration) -> None:
+    for stack in stacks.by_name.values():
+        cdk.Tags.of(stack).add("sonic-eks:deployment", config.deployment.name)
+        for key, value in config.tags.items():
+            # A placement group cannot be tagged anew: it would be replaced, nodes and all.
+            cdk.Tags.of(stack).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
