@@ -59,21 +59,8 @@ class ServiceAlarms(Construct):
             statistic=cloudwatch.Stats.MINIMUM, period=_MINUTE
         )
         self.load_balancer_resets = load_balancer.metrics.tcp_elb_reset_count(period=_MINUTE)
-        self.unschedulable = cloudwatch.Metric(
-            namespace="AWS/EKS",
-            # The gauge, not the attempts: a pod that waits is tried again only now and then.
-            metric_name="scheduler_pending_pods_UNSCHEDULABLE",
-            dimensions_map={"ClusterName": cluster_name},
-            statistic=cloudwatch.Stats.MAXIMUM,
-            period=_MINUTE,
-        )
-        self.free_space = cloudwatch.Metric(
-            namespace="AWS/FSx",
-            metric_name="FreeDataStorageCapacity",
-            dimensions_map={"FileSystemId": file_system_id},
-            statistic=cloudwatch.Stats.SUM,
-            period=_MINUTE,
-        )
+        self.unschedulable = _unschedulable(cluster_name)
+        self.free_space = _free_space(file_system_id)
         self.alarms = [
             self._alarm(
                 "TooFewTargets",
@@ -141,3 +128,24 @@ class ServiceAlarms(Construct):
             alarm.add_alarm_action(action)
             alarm.add_ok_action(action)
         return alarm
+
+
+def _unschedulable(cluster_name: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/EKS",
+        # The gauge, not the attempts: a pod that waits is tried again only now and then.
+        metric_name="scheduler_pending_pods_UNSCHEDULABLE",
+        dimensions_map={"ClusterName": cluster_name},
+        statistic=cloudwatch.Stats.MAXIMUM,
+        period=_MINUTE,
+    )
+
+
+def _free_space(file_system_id: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/FSx",
+        metric_name="FreeDataStorageCapacity",
+        dimensions_map={"FileSystemId": file_system_id},
+        statistic=cloudwatch.Stats.SUM,
+        period=_MINUTE,
+    )

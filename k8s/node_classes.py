@@ -38,13 +38,6 @@ def node_class_spec(
     reservations : sequence of str
         Ids of capacity reservations and Capacity Blocks; Karpenter uses no other, open or not.
     """
-    volume = {
-        "volumeSize": f"{root_volume_gib}Gi",
-        "volumeType": "gp3",
-        "throughput": root_volume_mib_per_second(instance_type),
-        "encrypted": True,
-        "deleteOnTermination": True,
-    }
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": config.cluster.ami_alias}],
         # A role would make Karpenter call IAM, which has no endpoint in a VPC.
@@ -61,7 +54,7 @@ def node_class_spec(
             "httpPutResponseHopLimit": 1,
             "httpTokens": "required",
         },
-        "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": volume}],
+        "blockDeviceMappings": [_root_volume(instance_type, root_volume_gib)],
         # Karpenter adds the cluster's part and its own settings.
         "userData": mime_user_data(instance_type),
         "tags": {"sonic-eks:deployment": config.deployment.name, **config.tags},
@@ -74,3 +67,14 @@ def node_class_spec(
     if reservations:
         spec["capacityReservationSelectorTerms"] = [{"id": name} for name in reservations]
     return spec
+
+
+def _root_volume(instance_type: InstanceType, size_gib: int) -> dict[str, Any]:
+    volume = {
+        "volumeSize": f"{size_gib}Gi",
+        "volumeType": "gp3",
+        "throughput": root_volume_mib_per_second(instance_type),
+        "encrypted": True,
+        "deleteOnTermination": True,
+    }
+    return {"deviceName": "/dev/xvda", "rootVolume": True, "ebs": volume}

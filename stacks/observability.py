@@ -67,6 +67,15 @@ class ObservabilityStack(DeploymentStack):
             min_free_bytes=config.weights.capacity_gib * _GIB // 10,
             topic=None if topic_arn is None else sns.Topic.from_topic_arn(self, "Topic", topic_arn),
         )
+        self._dashboard(config, alarms, load_balancer, file_system_id)
+
+    def _dashboard(
+        self,
+        config: Configuration,
+        alarms: ServiceAlarms,
+        load_balancer: elbv2.NetworkLoadBalancer,
+        file_system_id: str,
+    ) -> None:
         period = cdk.Duration.minutes(1)
         metrics = load_balancer.metrics
         cloudwatch.Dashboard(

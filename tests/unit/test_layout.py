@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -97,3 +98,26 @@ def test_every_import_of_ours_goes_through_the_import_root() -> None:
                 if words[:1] in (["from"], ["import"]):
                     assert words[1].split(".")[0] not in ("stacks", "k8s"), f"{path}: {line}"
                     assert not words[1].startswith("constructs."), f"{path}: {line}"
+
+
+SOURCES = ("sonic_eks", *LINKED, "sidecar")
+MOST_LINES_OF_A_MODULE = 400
+MOST_LINES_OF_A_FUNCTION = 60  # without its docstring
+
+
+def modules() -> list[Path]:
+    """Every module of the product, each once: the links are not followed."""
+    return sorted(path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_modules_and_functions_are_short() -> None:
+    found = modules()
+    assert len(found) > 100
+    for path in found:
+        text = path.read_text()
+        assert len(text.splitlines()) <= MOST_LINES_OF_A_MODULE, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                words = len((ast.get_docstring(node, clean=False) or "").splitlines())
+                length = (node.end_lineno or 0) - node.lineno + 1 - words
+                assert length <= MOST_LINES_OF_A_FUNCTION, f"{path}: {node.name}"
