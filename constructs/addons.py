@@ -17,7 +17,7 @@ from constructs import Construct, IDependable
 
 from sonic_eks.constructs.acknowledgements import acknowledge_managed_policies
 from sonic_eks.constructs.pod_identity import PodIdentityRole
-from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE
+from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE
 
 DEFAULT_STORAGE_CLASS = "gp3"
 """Name of the default storage class."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from sonic_eks.catalogue import Catalogue
-from sonic_eks.k8s.labels import PART_OF, POOL_LABEL
-from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
+from sonic_eks.k8s.labels import PART_OF
+from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE, POOL_LABEL, Pool
 from sonic_eks.upstream import Kind
 
 Values = dict[str, Any]

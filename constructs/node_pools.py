@@ -13,9 +13,8 @@ from constructs import Construct
 
 from sonic_eks.config.instances import InstanceType
 from sonic_eks.constructs.acknowledgements import acknowledge_managed_policies
-from sonic_eks.constructs.node_config import mime_user_data, root_volume_mib_per_second
-from sonic_eks.k8s.labels import POOL_LABEL
-from sonic_eks.k8s.placement import Pool
+from sonic_eks.nodes.node_config import mime_user_data, root_volume_mib_per_second
+from sonic_eks.nodes.pools import POOL_LABEL, Pool
 
 GENERATION_LABEL = "sonic-eks/generation"
 """Label of nodes that are replaced group by group: the group's number."""

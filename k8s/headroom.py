@@ -8,9 +8,10 @@ from sonic_eks.catalogue import PAUSE_IMAGE, worker_image
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.placement import Placement, Pool
+from sonic_eks.k8s.placement import Placement
 from sonic_eks.k8s.pods import container_security, pod_template, resources
 from sonic_eks.k8s.sonic.gpu_pods import gpu_share
+from sonic_eks.nodes.pools import Pool
 
 HEADROOM = "sonic-headroom"
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from sonic_eks.config import Configuration
 from sonic_eks.names import physical_name
 
-POOL_LABEL = "sonic-eks/pool"
-"""Node label (and the serving nodes' taint key) that names the pool."""
-
 MODEL_LABEL = "sonic-eks/model"
 """Pod label that names the model of a worker."""
 

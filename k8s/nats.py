@@ -7,7 +7,7 @@ from cdk8s_plus_35 import k8s
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.placement import Placement, Pool, one_per_node
+from sonic_eks.k8s.placement import Placement, one_per_node
 from sonic_eks.k8s.pods import (
     container_security,
     content_hash,
@@ -16,6 +16,7 @@ from sonic_eks.k8s.pods import (
     resources,
 )
 from sonic_eks.k8s.probes import http_probe, patient_liveness
+from sonic_eks.nodes.pools import Pool
 
 NATS = "nats"
 _PEERS = "nats-peers"

@@ -7,9 +7,9 @@ from typing import Any
 
 from sonic_eks.config import Configuration
 from sonic_eks.config.instances import InstanceType
-from sonic_eks.constructs.node_config import mime_user_data, root_volume_mib_per_second
 from sonic_eks.late import Late
 from sonic_eks.names import karpenter_instance_profile
+from sonic_eks.nodes.node_config import mime_user_data, root_volume_mib_per_second
 
 
 def node_class_spec(

@@ -18,10 +18,10 @@ from sonic_eks.config import Configuration
 from sonic_eks.config.instances import InstanceType, instance_types
 from sonic_eks.config.node_rules import api_pods_per_serving_node
 from sonic_eks.k8s.chart import DeploymentChart, custom_object
-from sonic_eks.k8s.labels import POOL_LABEL, Labels
+from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.node_classes import node_class_spec
-from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
 from sonic_eks.late import Late
+from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE, POOL_LABEL, Pool
 
 NODE_START_SECONDS = 600
 """Assumed bound in seconds from a launch to a ready node that has pulled a worker image."""

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from cdk8s_plus_35 import k8s
 
-from sonic_eks.k8s.labels import POOL_LABEL, Labels
+from sonic_eks.k8s.labels import Labels
+from sonic_eks.nodes.pools import GPU_RESOURCE, POOL_LABEL, Pool
 
 HOSTNAME = "kubernetes.io/hostname"
-GPU_RESOURCE = "nvidia.com/gpu"
-
-# AWS FSx CSI driver, "Configure node startup taint": the driver removes it once it can mount.
-FSX_STARTUP_TAINT = "fsx.csi.aws.com/agent-not-ready"
-
-
-class Pool(StrEnum):
-    """Value of the node label `sonic-eks/pool`."""
-
-    SYSTEM = "system"
-    SERVING = "serving"
-    GPU = "gpu"
 
 
 _TOLERATIONS = {

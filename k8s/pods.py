@@ -10,7 +10,8 @@ from constructs import Construct
 
 from sonic_eks.k8s.chart import metadata
 from sonic_eks.k8s.labels import Labels
-from sonic_eks.k8s.placement import GPU_RESOURCE, Placement
+from sonic_eks.k8s.placement import Placement
+from sonic_eks.nodes.pools import GPU_RESOURCE
 
 
 def pod_template(

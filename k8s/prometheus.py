@@ -10,11 +10,12 @@ from cdk8s_plus_35 import k8s
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import PART_OF, Labels
 from sonic_eks.k8s.namespaces import MONITORING_NAMESPACE, SONIC_NAMESPACE
-from sonic_eks.k8s.placement import Placement, Pool
+from sonic_eks.k8s.placement import Placement
 from sonic_eks.k8s.pods import container_security, content_hash, pod_template, resources
 from sonic_eks.k8s.probes import http_probe
 from sonic_eks.k8s.queries import SCRAPE_SECONDS
 from sonic_eks.k8s.stream_gate import GATE_PORT_NAME
+from sonic_eks.nodes.pools import Pool
 
 PROMETHEUS = "prometheus"
 PROMETHEUS_PORT = 9090

@@ -21,10 +21,9 @@ from sonic_eks.constructs.controllers import Controllers
 from sonic_eks.constructs.karpenter import Karpenter
 from sonic_eks.constructs.load_balancer_controller import LoadBalancerControllerRole
 from sonic_eks.constructs.node_pools import GENERATION_LABEL, ManagedNodePool, node_role
-from sonic_eks.k8s.labels import POOL_LABEL
-from sonic_eks.k8s.placement import FSX_STARTUP_TAINT, GPU_RESOURCE, Pool
 from sonic_eks.late import Late
 from sonic_eks.names import Names, karpenter_instance_profile
+from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE, POOL_LABEL, Pool
 from sonic_eks.stacks.base import DeploymentStack
 from sonic_eks.upstream import Kind
 

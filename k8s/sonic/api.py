@@ -8,7 +8,7 @@ from sonic_eks.catalogue import API_IMAGE
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.nats import NATS_URL
-from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
+from sonic_eks.k8s.placement import Placement, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
@@ -18,6 +18,7 @@ from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
 from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
 from sonic_eks.k8s.weights import weights_mount, weights_volume
+from sonic_eks.nodes.pools import Pool
 
 # Room in seconds for a start and for the load balancer's first health checks (registration takes
 # minutes), beside the drain that a rollout may wait for.

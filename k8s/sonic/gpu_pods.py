@@ -11,12 +11,13 @@ from sonic_eks.k8s.chart import metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.nodes import NODE_START_SECONDS
-from sonic_eks.k8s.placement import Placement, Pool, spread_over_nodes
+from sonic_eks.k8s.placement import Placement, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.secrets import PodSecrets
 from sonic_eks.k8s.stream_gate import gate_annotations, gate_volume
 from sonic_eks.k8s.weights import weights_volume
+from sonic_eks.nodes.pools import Pool
 
 STARTUP_PERIOD_SECONDS = 5
 

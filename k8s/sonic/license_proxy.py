@@ -8,12 +8,13 @@ from sonic_eks.catalogue import LICENSE_PROXY_IMAGE
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.placement import Placement, Pool
+from sonic_eks.k8s.placement import Placement
 from sonic_eks.k8s.pods import pod_template, resources
 from sonic_eks.k8s.probes import patient_liveness, tcp_probe
 from sonic_eks.k8s.sonic.license_seed import seed_container, seed_volumes
 from sonic_eks.k8s.sonic.pods import environment, vendor_security
 from sonic_eks.k8s.sonic.secrets import pod_secrets
+from sonic_eks.nodes.pools import Pool
 
 LICENSE_PROXY = "sonic-license-proxy"
 LICENSE_PORT = 8080

@@ -15,7 +15,7 @@ from aws_cdk.assertions import Template
 from sonic_eks.config import Configuration
 from sonic_eks.config.instances import instance_types
 from sonic_eks.constructs.node_pools import ManagedNodePool, node_role
-from sonic_eks.k8s.placement import Pool
+from sonic_eks.nodes.pools import Pool
 from tests.cloudformation import Resources
 from tests.synth import ROOT, cdk_context, changed, stacks_of
 

@@ -121,3 +121,98 @@ def test_modules_and_functions_are_short() -> None:
                 words = len((ast.get_docstring(node, clean=False) or "").splitlines())
                 length = (node.end_lineno or 0) - node.lineno + 1 - words
                 assert length <= MOST_LINES_OF_A_FUNCTION, f"{path}: {node.name}"
+
+
+# What may import what: each only those before it. A new package takes its place here.
+LAYERS = (
+    ("errors",),
+    ("late", "names", "progress", "short_lived", "sidecar_code", "timings", "upstream"),
+    ("manifests", "mirror"),
+    ("config",),
+    ("catalogue", "nodes"),
+    ("deployment", "lifecycle"),
+    ("notices", "reference"),
+    ("k8s",),
+    ("constructs",),
+    ("stacks",),
+    ("teardown",),
+    ("cli",),
+)
+
+
+def module_of(path: Path) -> str:
+    """Return a module's name, which for the linked folders begins with the import root too."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    rooted = parts if parts[0] == "sonic_eks" else ("sonic_eks", *parts)
+    return ".".join(rooted).removesuffix(".__init__")
+
+
+def imports_of(tree: ast.AST, known: set[str]) -> set[str]:
+    """Return our modules that a module imports when it runs, late imports included."""
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & known or {node.module} & known
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & known
+    return found
+
+
+def imports() -> dict[str, set[str]]:
+    """Return what each of our modules imports of the others."""
+    trees = {
+        module_of(path): ast.parse(path.read_text())
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] != "sidecar"
+    }
+    return {name: imports_of(tree, set(trees)) - {name} for name, tree in trees.items()}
+
+
+def faults_of(graph: dict[str, set[str]]) -> list[str]:
+    """Return the imports that go upwards or sideways."""
+    place = {package: height for height, layer in enumerate(LAYERS) for package in layer}
+    found = []
+    for name, needed in graph.items():
+        for other in needed:
+            ours, theirs = (f"{module}.".split(".")[1] for module in (name, other))
+            if ours != theirs and ours and theirs and not place[theirs] < place[ours]:
+                found.append(f"{name} imports {other}")
+    return found
+
+
+def test_packages_import_downwards_only() -> None:
+    graph = imports()
+    assert len(graph) > 100
+    assert faults_of(graph) == []
+    upwards = graph | {"sonic_eks.k8s.x": {"sonic_eks.constructs.alarms"}}
+    assert faults_of(upwards) == ["sonic_eks.k8s.x imports sonic_eks.constructs.alarms"]
+
+
+def test_every_package_has_a_layer() -> None:
+    packages = {name.split(".")[1] for name in imports() if name.count(".") >= 1}
+    assert packages == {package for layer in LAYERS for package in layer}
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = imports()
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"cycle: {' -> '.join((*path, name))}"
+        if name not in done:
+            for other in sorted(graph[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name, ())

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sonic_eks.config import Configuration
-from sonic_eks.deployment import load_deployment
-from sonic_eks.notices import Notice, unset_vendor_names, warnings
-from tests.configuration import with_values
-from tests.synth import ROOT
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.deployment import Deployment, load_deployment
-from sonic_eks.notices import Notice, warnings
+from sonic_eks.notices import Notice, unset_vendor_names, warnings
+from tests.configuration import with_values
 from tests.synth import ROOT, changed
 
 
@@ -66,6 +62,8 @@ def test_notices_name_no_secret(name: str) -> None:
     found = notices(name) + unset_vendor_names(load_deployment(ROOT / f"config/{name}.yaml").config)
     assert found
     assert "secretsmanager" not in str(found)
+
+
 def test_who_replicates_is_told_whose_rules_go(default_config: Configuration) -> None:
     config = changed(default_config, registry={"replicateTo": ["us-west-2"]})
     found = {n.field: n.text for n in warnings(Deployment(config, Catalogue(config)))}
