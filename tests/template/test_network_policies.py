@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -115,7 +115,7 @@ def ranges(charts: tuple[RenderedChart, ...], name: str, rules: str) -> set[str]
     return {peer["ipBlock"]["cidr"] for peer in peers if "ipBlock" in peer}
 
 
-def cidrs(network: dict[str, Any], subnets: list[Any]) -> set[str]:
+def cidrs(network: Mapping[str, Any], subnets: list[Any]) -> set[str]:
     """Return the ranges of subnets that another stack refers to."""
     outputs, resources = network["Outputs"], network["Resources"]
     return {
