@@ -42,7 +42,12 @@ class StreamGate(DeploymentChart):
 
 
 def gate_container(
-    catalogue: Catalogue, drain: Drain, *, watch: Sequence[str], propagation_seconds: int
+    catalogue: Catalogue,
+    drain: Drain,
+    *,
+    watch: Sequence[str],
+    propagation_seconds: int,
+    mounts: Sequence[k8s.VolumeMount] = (),
 ) -> k8s.Container:
     """Return the gate as a native sidecar.
 
@@ -59,6 +64,8 @@ def gate_container(
         Arguments that say what to look at: ``--watch-port`` or ``--load-url``.
     propagation_seconds : int
         Shortest drain in seconds.
+    mounts : sequence of VolumeMount
+        Mounts beside the code.
     """
     return k8s.Container(
         name=GATE,
@@ -86,7 +93,8 @@ def gate_container(
         volume_mounts=[
             k8s.VolumeMount(
                 name=_VOLUME, mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}", read_only=True
-            )
+            ),
+            *mounts,
         ],
     )
 

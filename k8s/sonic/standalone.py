@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cdk8s_plus_35 import k8s
 
 from sonic_eks.catalogue import PYTHON_IMAGE, worker_image
 from sonic_eks.config.service import Model
+from sonic_eks.config.values import SECRETS_FOLDER
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.pods import container_security, content_hash, literal
@@ -66,13 +68,13 @@ class Standalone(DeploymentChart):
             container=(
                 self._stand_in(model, secrets) if stands_in else self._server(model, secrets)
             ),
-            gate=self._gate(),
+            gate=self._gate(secrets),
             secrets=secrets,
             volumes=volumes,
             annotations=annotations,
         )
 
-    def _gate(self) -> k8s.Container:
+    def _gate(self, secrets: PodSecrets) -> k8s.Container:
         settings, warm_up = self.config.standalone, self.config.standalone.warm_up
         watch = [f"--watch-port={settings.port}"]
         if settings.load_metric is not None:
@@ -86,10 +88,13 @@ class Standalone(DeploymentChart):
                 literal(f"--warm-up-body={warm_up.body}"),
                 f"--warm-up-requests={warm_up.requests}",
             ]
+        if warm_up.key_file is not None:
+            watch.append(f"--warm-up-key-file={SECRETS_FOLDER}/{warm_up.key_file}")
         return gate_container(
             self.catalogue,
             self.config.drain,
             watch=watch,
+            mounts=secrets.mounts if warm_up.key_file is not None else (),
             propagation_seconds=self.config.drain.propagation_seconds,
         )
 
@@ -126,7 +131,7 @@ class Standalone(DeploymentChart):
             **self._common(model),
         )
 
-    def _common(self, model: Model) -> dict[str, object]:
+    def _common(self, model: Model) -> dict[str, Any]:
         settings = self.config.standalone
         ports = [k8s.ContainerPort(name=HTTP_PORT_NAME, container_port=settings.port)]
         if settings.metrics_port is not None:

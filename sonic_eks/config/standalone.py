@@ -12,6 +12,7 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from sonic_eks.config.base import Bool, Int, Refusal, Section, Str
+from sonic_eks.config.secrets import FileName
 
 Port = Annotated[Int, Field(ge=1024, le=65_535)]
 UrlPath = Annotated[Str, Field(pattern=r"^/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,199}$")]
@@ -30,6 +31,15 @@ class WarmUp(Section):
     """Body in JSON, such as a short text with a voice that you have; never a secret."""
     requests: Annotated[Int, Field(ge=1, le=100)] = 3
     """Requests that must have been answered."""
+    key_file: FileName | None = None
+    """Which of the model's `secretFiles` is the API key that goes with them; unset: no key."""
+
+    @model_validator(mode="after")
+    def _key(self) -> Self:
+        """`keyFile` is given with a `body` alone."""
+        if self.key_file is not None and self.body is None:
+            raise Refusal(self.key_file, "none while body is unset", field="keyFile")
+        return self
 
     @field_validator("body")
     @classmethod

@@ -34,7 +34,10 @@ def parts_belong_to_the_topology(c: Configuration) -> None:
 
 
 def a_server_that_stands_alone_is_whole(c: Configuration) -> None:
-    """With `topology: standalone` there is one model, with an `image` and no `natsUrlEnv`."""
+    """With `topology: standalone` there is one model, with an `image` and no `natsUrlEnv`.
+
+    `standalone.warmUp.keyFile` is one of its `secretFiles`.
+    """
     if c.topology != "standalone":
         return
     if len(c.models) > 1:
@@ -50,6 +53,14 @@ def a_server_that_stands_alone_is_whole(c: Configuration) -> None:
             None,
             "the server's repository in the vendor's registry: the default is that of a worker",
             field="models.0.image",
+        )
+    key = c.standalone.warm_up.key_file
+    if key is not None and key not in model.secret_files:
+        raise Refusal(
+            key,
+            "a name of models.0.secretFiles",
+            nearest=", ".join(model.secret_files) or None,
+            field="standalone.warmUp.keyFile",
         )
     if model.nats_url_env is not None:
         raise Refusal(

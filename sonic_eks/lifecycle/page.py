@@ -38,8 +38,10 @@ With `deployment.terminationProtection: true` the first step refuses: deploy wit
 The Kubernetes API has no public endpoint, so `teardown` never talks to it; a laptop with
 AWS credentials is enough. Deleting the Workload stack makes CDK's handler, which sits in the VPC,
 delete the objects in the order below: scalers first, so that nothing adds pods again; then API and
-workers, which drain as in any deployment; then what they lie on; then NodePools, whose
+workers, which begin to drain; then what they lie on; then NodePools, whose
 instances Karpenter drains and terminates; last the EC2NodeClasses, which stay until those are gone.
+The handler waits for the objects that it deletes, not for their pods, so NATS goes while pods still
+drain: a destroy cuts what is live on the distributed topology. Take callers away before it.
 
 - It waits for Karpenter at most {limit} (the drain of a node, {drain}, and
   allowances). What is left then, and carries the tags `karpenter.sh/nodepool` and

@@ -133,7 +133,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("standalone.metricsPort", 9090),
         ("standalone.loadMetric", "streams_in_progress"),
         ("standalone.readinessPath", "/ready?deep=1"),
-        ("standalone.warmUp", {"path": "/speak", "body": '{"text": "Hello"}', "requests": 5}),
+        (
+            "standalone.warmUp",
+            {"path": "/speak", "body": '{"text": "Hi"}', "requests": 5, "keyFile": "key"},
+        ),
     ),
     "smoke": with_values(*_SMOKE),
     "smoke-warm": with_values(

@@ -146,8 +146,14 @@ def test_a_server_that_stands_alone_is_watched_by_sockets_or_by_its_load() -> No
     assert loaded["--load-url"] == "http://127.0.0.1:9090/metrics"
     assert loaded["--load-metric"] == "streams_in_progress"
     assert loaded["--warm-up-url"] == "http://127.0.0.1:9000/speak"
-    assert loaded["--warm-up-body"] == '{"text": "Hello"}'
+    assert loaded["--warm-up-body"] == '{"text": "Hi"}'
     assert loaded["--warm-up-requests"] == "5"
+    assert loaded["--warm-up-key-file"] == "/mnt/secrets/key"
+    gate = gate_of(one("standalone-load", "Deployment", "sonic-standalone"))
+    assert "/mnt/secrets" in {m["mountPath"] for m in gate["volumeMounts"]}
+    # Elsewhere the gate sees no secret.
+    plain = gate_of(one("standalone", "Deployment", "sonic-standalone"))
+    assert [m["mountPath"] for m in plain["volumeMounts"]] == ["/opt/sonic/sidecar/stream_gate"]
 
 
 def test_a_warm_up_reaches_the_gate_as_it_was_written() -> None:

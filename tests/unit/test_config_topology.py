@@ -111,6 +111,14 @@ NO_GPU = (
         ),
         ([*ALONE, ("standalone.readinessPath", "ready")], "standalone.readinessPath: got 'ready'"),
         ([*ALONE, ("standalone.warmUp.path", "/a b")], "standalone.warmUp.path: got '/a b'"),
+        (
+            [*ALONE, ("standalone.warmUp", {"body": "{}", "keyFile": "key"})],
+            "standalone.warmUp.keyFile: got 'key'; allowed: a name of models.0.secretFiles",
+        ),
+        (
+            [*ALONE, ("standalone.warmUp.keyFile", "key")],
+            "standalone.warmUp.keyFile: got 'key'; allowed: none while body is unset",
+        ),
         ([*ALONE, ("topology", "both")], "topology: got 'both'"),
         ([*ALONE, ("scaling.generationsPerStream", 0)], "scaling.generationsPerStream: got 0"),
     ],
