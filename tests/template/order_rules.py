@@ -62,11 +62,13 @@ def binding_lives_within_its_service(graph: DependencyGraph) -> Pairs:
 @rule
 def pods_get_their_readiness_gate(graph: DependencyGraph) -> Pairs:
     # AWS Load Balancer Controller, "Pod readiness gate": at creation, if Service and binding exist.
-    api = graph.applies("Deployment", "sonic-api", "sonic")
-    yield api, chart(graph, "aws-load-balancer-controller")
-    yield api, graph.applies("Service", "sonic-api", "sonic")
-    for node, _ in graph.objects("TargetGroupBinding"):
-        yield api, node
+    for node, binding in graph.objects("TargetGroupBinding"):
+        # Deployment and Service have one name: the front of the deployment.
+        front = binding["spec"]["serviceRef"]["name"]
+        pods = graph.applies("Deployment", front, "sonic")
+        yield pods, chart(graph, "aws-load-balancer-controller")
+        yield pods, graph.applies("Service", front, "sonic")
+        yield pods, node
 
 
 @rule

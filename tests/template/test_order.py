@@ -36,7 +36,7 @@ def graph(stacks: Stacks) -> DependencyGraph:
     return DependencyGraph.of(stacks)
 
 
-@pytest.fixture(scope="module", params=("production", "isolated", "existing-vpc"))
+@pytest.fixture(scope="module", params=("production", "isolated", "existing-vpc", "standalone"))
 def variant(request: pytest.FixtureRequest) -> DependencyGraph:
     """The graph of another shipped configuration."""
     path = ROOT / "config" / f"{request.param}.yaml"
