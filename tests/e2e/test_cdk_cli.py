@@ -92,7 +92,16 @@ def test_manifests_on_disk_are_those_that_are_applied(
 def copy_of_the_project(folder: Path) -> Path:
     """Return a copy of what a synthesis reads, with the installed tools linked in."""
     folder.mkdir()
-    for name in ("app.py", "cdk.json", "config", "sonic_eks", "stacks", "constructs", "k8s"):
+    for name in (
+        "app.py",
+        "cdk.json",
+        "config",
+        "sonic_eks",
+        "stacks",
+        "constructs",
+        "k8s",
+        "sidecar",
+    ):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, symlinks=True)

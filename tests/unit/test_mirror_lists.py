@@ -71,9 +71,7 @@ def test_lock_that_links_nowhere_is_not_taken_for_none(tmp_path: Path) -> None:
     path = tmp_path / "a.lock.json"
     path.symlink_to(tmp_path / "gone.json")
 
-    with pytest.raises(
-        SonicEksError, match=r"a link to '.*gone\.json', which is not there"
-    ) as caught:
+    with pytest.raises(SonicEksError, match=r"a link to '.*, which is not there") as caught:
         read_lock(path)
     assert caught.value.exit_status == BAD_INPUT
     (tmp_path / "gone.json").write_text('{"version": 1, "artifacts": {}}')
