@@ -10,6 +10,8 @@ PYTHON ?= python3
 CONFIG ?= config/default.yaml
 OUT ?= cdk.out
 BENCH_REPEATS ?= 5
+# A process a core, four at most; the tests of a file share one, and with it what they synthesize.
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Explicit folders, not names looked up on the PATH: some versions of make search their own PATH.
 BIN := .venv/bin
@@ -53,10 +55,10 @@ destroy: setup ## remove workload, nodes and every stack of CONFIG (YES=1: witho
 	@$(BIN)/sonic-eks teardown "$$CONFIG" $(if $(YES),--yes)
 
 test: setup ## every test
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that take milliseconds
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(PYTEST_ARGS)
 
 mutate: setup ## edit templates and manifests; see whether the tests notice (up to 20 minutes)
 	@$(BIN)/python -m tests.mutation $(MUTATE_ARGS)
