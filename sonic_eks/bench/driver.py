@@ -1,0 +1,140 @@
+"""Load on an event loop: generations begin when they are due, and each leaves a record.
+
+Time is that of the running event loop, which a test may replace by one that is exact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sonic_eks.bench.plan import Target
+from sonic_eks.bench.protocol import Transport
+from sonic_eks.bench.record import Failure, Generation, Outcome, Record
+
+LEAD_SECONDS = 0.5
+"""Time before a generation is due at which its connection is made ready."""
+
+_PAUSE_SECONDS = 0.1
+"""Pause of a closed loop after a failure, so that a service that refuses is not flooded."""
+
+
+@dataclass
+class Driver:
+    """Runs generations and keeps their records.
+
+    Attributes
+    ----------
+    records : list of Record
+        Of every generation that ended, in the order of their ends.
+    late_seconds : list of float
+        How late the client itself was, for each generation of an open loop whose connection was
+        ready in time.
+    """
+
+    target: Target
+    transport: Transport
+    texts: Iterator[str]
+    start: float
+    records: list[Record] = field(default_factory=list)
+    late_seconds: list[float] = field(default_factory=list)
+
+    @property
+    def ended(self) -> int:
+        """Counted generations that ended."""
+        return sum(record.counted for record in self.records)
+
+    async def open_loop(self, offsets: Sequence[tuple[int, float]]) -> None:
+        """Begin each generation at its moment, whatever became of those before.
+
+        Parameters
+        ----------
+        offsets : sequence of (int, float)
+            Number and moment of each, in seconds since the start, in order.
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            for number, offset in offsets:
+                scheduled = self.start + offset
+                await asyncio.sleep(scheduled - LEAD_SECONDS - loop.time())
+                generation = self._generation(number, scheduled, counted=True)
+                tasks.create_task(self._run(generation, wait=True))
+
+    async def closed_loop(self, concurrency: int, warm_up: int, count: int, first: int = 0) -> None:
+        """Keep `concurrency` generations in progress until `count` have been counted.
+
+        The first `warm_up` are not counted, nor those that only keep up the load while the
+        last of the counted ones run.
+        """
+        numbers = iter(range(warm_up + count))
+        left = count
+
+        async def slot() -> None:
+            nonlocal left
+            loop = asyncio.get_running_loop()
+            while left:
+                number = next(numbers, None)
+                counted = number is not None and number >= warm_up
+                number = warm_up + count if number is None else number
+                generation = self._generation(first + number, loop.time(), counted=counted)
+                completed = await self._run(generation, wait=False)
+                left -= counted
+                if not completed:
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            done.set()
+
+        done = asyncio.Event()
+        await asyncio.sleep(self.start - asyncio.get_running_loop().time())
+        slots = [asyncio.create_task(slot()) for _ in range(concurrency)]
+        try:
+            if count:
+                await done.wait()
+        finally:
+            for task in slots:
+                task.cancel()
+            ends = await asyncio.gather(*slots, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    def _generation(self, number: int, scheduled: float, *, counted: bool) -> Generation:
+        return Generation(number, uuid.uuid4().hex, next(self.texts), counted, scheduled)
+
+    async def _run(self, generation: Generation, *, wait: bool) -> bool:
+        """Run one generation; return whether it completed."""
+        outcome, detail = Outcome.STOPPED, ""
+        try:
+            await self._say(generation, wait=wait)
+            outcome = Outcome.COMPLETED
+        except Failure as failure:
+            outcome, detail = failure.outcome, failure.detail
+        finally:
+            self.records.append(
+                Record.of(
+                    generation,
+                    outcome=outcome,
+                    detail=detail.replace(self.target.key, "***"),
+                    start=self.start,
+                    end=asyncio.get_running_loop().time(),
+                    bytes_per_second=self.target.bytes_per_second,
+                    buffer_seconds=self.target.playback_buffer_seconds,
+                )
+            )
+        return outcome is Outcome.COMPLETED
+
+    async def _say(self, generation: Generation, *, wait: bool) -> None:
+        loop = asyncio.get_running_loop()
+        reservation = await self.transport.reserve()
+        generation.connect_seconds = reservation.connect_seconds
+        try:
+            if not wait:
+                # A closed loop has no schedule: it is due once its connection is there.
+                generation.scheduled = loop.time()
+            elif generation.scheduled > loop.time():
+                await asyncio.sleep(generation.scheduled - loop.time())
+                self.late_seconds.append(loop.time() - generation.scheduled)
+            await reservation.generate(generation)
+        finally:
+            reservation.release()

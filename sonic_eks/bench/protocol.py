@@ -1,0 +1,129 @@
+"""The vendor's wire protocol: requests out, events in (read in its SDK, `cartesia` 4.2.0)."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from sonic_eks.bench.plan import Target
+from sonic_eks.bench.record import Failure, Generation, Outcome, refused
+
+API_VERSION = "2026-08-14"
+"""``cartesia-version`` that SDK 4.2.0 sends."""
+
+_DETAIL_CHARACTERS = 200
+
+
+class Reservation(Protocol):
+    """Room for one generation on a connection that is open."""
+
+    connect_seconds: float | None
+    """How long the connection took, if it was opened for this reservation."""
+
+    async def generate(self, generation: Generation) -> None:
+        """Send the request and hear all of it; raises Failure."""
+
+    def release(self) -> None:
+        """Give the room back."""
+
+
+class Transport(Protocol):
+    """The connections of a process."""
+
+    async def reserve(self) -> Reservation:
+        """Open or find a connection; raises Failure."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+def headers(target: Target) -> dict[str, str]:
+    """Return the headers of a request."""
+    return {"Authorization": f"Bearer {target.key}", "cartesia-version": API_VERSION}
+
+
+def address(target: Target, path: str, *, websocket: bool = False) -> str:
+    """Return the URL of a path of the service."""
+    parts = urlsplit(target.url)
+    scheme = {"http": "ws", "https": "wss"}[parts.scheme] if websocket else parts.scheme
+    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + path, "", ""))
+
+
+def tls(target: Target) -> ssl.SSLContext | None:
+    """Return the settings of TLS, made once: reading the certificates takes milliseconds."""
+    return ssl.create_default_context() if urlsplit(target.url).scheme == "https" else None
+
+
+def request_body(target: Target, text: str) -> dict[str, Any]:
+    """Return what a generation asks for, on every transport."""
+    return {
+        "model_id": target.model,
+        "transcript": text,
+        "voice": {"mode": "id", "id": target.voice},
+        "language": target.language,
+        "output_format": {
+            "container": "raw",
+            "encoding": target.encoding,
+            "sample_rate": target.sample_rate,
+        },
+    }
+
+
+def websocket_message(target: Target, generation: Generation) -> str:
+    """Return the message that begins and completes a context."""
+    return json.dumps(
+        request_body(target, generation.text)
+        | {
+            "context_id": generation.context_id,
+            "continue": False,
+            "max_buffer_delay_ms": target.buffer_delay_ms,
+        }
+    )
+
+
+def cancel_message(context_id: str) -> str:
+    """Return the message that ends a context early."""
+    return json.dumps({"context_id": context_id, "cancel": True})
+
+
+def parse_event(data: str | bytes) -> dict[str, Any]:
+    """Read one event; raises Failure for anything else."""
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+        raise Failure(Outcome.ERROR, "an answer that is no event of the protocol")
+    return event
+
+
+def hear(event: dict[str, Any], generation: Generation, now: float) -> bool:
+    """Apply an event to its generation; return whether it was the last. Raises Failure."""
+    kind = event["type"]
+    if kind == "chunk":
+        data = event.get("data")
+        if not isinstance(data, str):
+            raise Failure(Outcome.ERROR, "a chunk without audio")
+        # The length is enough: decoding would cost the client most of its time.
+        generation.heard(now, len(data) * 3 // 4 - data.count("=", max(0, len(data) - 2)))
+        return False
+    if kind == "error":
+        raise error_of(event)
+    if kind == "done" and not generation.parts:
+        raise Failure(Outcome.ERROR, "ended without audio")
+    return bool(kind == "done")
+
+
+def error_of(event: dict[str, Any]) -> Failure:
+    """Return the failure that an error event, or the body of an error answer, tells of."""
+    status = event.get("status_code")
+    texts = [event.get(key) for key in ("title", "message", "error", "error_code")]
+    said = ": ".join(dict.fromkeys(str(text) for text in texts if text))
+    return refused(status if isinstance(status, int) else 500, clipped(said or "no reason given"))
+
+
+def clipped(text: str) -> str:
+    """Cut what a service said to what a report can hold."""
+    return text[:_DETAIL_CHARACTERS]

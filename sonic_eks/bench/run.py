@@ -1,0 +1,167 @@
+"""One run: its load dealt out to processes, their records brought together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import sonic_eks
+from sonic_eks.bench.arrivals import constant, poisson
+from sonic_eks.bench.plan import Arrivals, Load, Target
+from sonic_eks.bench.record import Record
+from sonic_eks.bench.statistics import Summary, summarize
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+
+_START_SECONDS = 0.1
+"""Time for the last process to hear when the run begins."""
+
+_LINE_BYTES = 1 << 30
+"""Longest line of a process: all of its records."""
+
+
+class Reporter(Protocol):
+    """Hears how far a run is."""
+
+    def begin(self, what: str, total: int) -> None:
+        """Another run begins."""
+
+    def advance(self, ended: int, failed: int) -> None:
+        """So many of its generations ended and failed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run gave."""
+
+    load: Load
+    records: tuple[Record, ...]
+    summary: Summary
+    processes: int
+
+
+def deal(target: Target, load: Load, processes: int) -> list[dict[str, Any]]:
+    """Return the parts of a load, each of which goes to a process of its own."""
+    offsets = _offsets(load)
+    if offsets is None:
+        processes = min(processes, load.concurrency)
+    return [
+        {
+            "target": asdict(target),
+            "seed": load.seed,
+            "index": index,
+            "processes": processes,
+            "offsets": offsets[index::processes] if offsets is not None else None,
+            "concurrency": _part(load.concurrency, index, processes),
+            # One for each slot: all begin at the same moment, which no later ones do.
+            "warmUp": _part(load.concurrency, index, processes),
+            "count": _part(load.generations, index, processes),
+        }
+        for index in range(processes)
+    ]
+
+
+def _offsets(load: Load) -> list[tuple[int, float]] | None:
+    if load.arrivals is Arrivals.CLOSED:
+        return None
+    if load.arrivals is Arrivals.CONSTANT:
+        return list(enumerate(constant(load.rate, load.generations)))
+    return list(enumerate(poisson(load.rate, load.generations, load.seed)))
+
+
+def _part(total: int, index: int, parts: int) -> int:
+    return total // parts + (index < total % parts)
+
+
+async def run(target: Target, load: Load, *, processes: int, reporter: Reporter) -> Run:
+    """Run a load once.
+
+    Raises
+    ------
+    SonicEksError
+        When a process of the load ended by itself.
+    """
+    parts = deal(target, load, processes)
+    children: list[Process] = []
+    try:
+        for _ in parts:
+            children.append(await _spawn())
+        await asyncio.gather(*(_prepare(c, p) for c, p in zip(children, parts, strict=True)))
+        start = {"start": time.monotonic() + _START_SECONDS}
+        heard = [(0, 0)] * len(children)
+
+        async def follow(index: int) -> dict[str, Any]:
+            await _write(children[index], start)
+            while "records" not in (line := await _read(children[index])):
+                heard[index] = line["ended"], line["failed"]
+                reporter.advance(sum(e for e, _ in heard), sum(f for _, f in heard))
+            return line
+
+        answers = await asyncio.gather(*(follow(index) for index in range(len(children))))
+    finally:
+        await asyncio.gather(*(_end(child) for child in children))
+    records = sorted(
+        (Record.from_dict(data) for answer in answers for data in answer["records"]),
+        key=lambda record: record.scheduled,
+    )
+    lag = max(answer["lag"] for answer in answers)
+    return Run(load, tuple(records), summarize(records, lag), len(parts))
+
+
+async def _spawn() -> Process:
+    # From wherever this package was imported, be it an archive that nobody installed.
+    places = [str(Path(sonic_eks.__file__).parent.parent), *_search_path()]
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "sonic_eks.bench.process"),
+        stdin=PIPE,
+        stdout=PIPE,
+        limit=_LINE_BYTES,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+        # Ctrl-C is for this process, which then ends the others.
+        start_new_session=True,
+    )
+
+
+def _search_path() -> Sequence[str]:
+    return [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+
+
+async def _prepare(child: Process, part: dict[str, Any]) -> None:
+    await _write(child, part)
+    await _read(child)
+
+
+async def _write(child: Process, document: dict[str, Any]) -> None:
+    assert child.stdin is not None
+    # By a pipe, so that the API key is in no list of processes and in no environment.
+    child.stdin.write(json.dumps(document).encode() + b"\n")
+    with contextlib.suppress(OSError):  # its end is told by _read
+        await child.stdin.drain()
+
+
+async def _read(child: Process) -> dict[str, Any]:
+    assert child.stdout is not None
+    line = await child.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise SonicEksError(
+            f"bench: a process of the load ended with status {await child.wait()};"
+            " see what it printed above",
+            exit_status=PROBLEM_FOUND,
+        )
+    document: dict[str, Any] = json.loads(line)
+    return document
+
+
+async def _end(child: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if child.returncode is None:
+            child.kill()
+    await child.wait()

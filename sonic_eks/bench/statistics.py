@@ -1,0 +1,176 @@
+"""What many generations say together. Failures stay in as infinitely late."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonic_eks.bench.plan import Slo
+from sonic_eks.bench.record import Outcome, Record
+
+PERCENTILES = (50, 90, 95, 99)
+
+LAG_LIMIT_SECONDS = 0.005
+"""Scheduling lag of the client at its 99th percentile above which a run is not valid."""
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """Return the nearest-rank percentile: the least value that `percent` % of all do not pass.
+
+    Not a number when there are no values.
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A run in numbers; times in seconds, percentiles by percent.
+
+    Attributes
+    ----------
+    generations : int
+        Those that count: all that the run was for, and every other one that failed.
+    failures : dict
+        Number by outcome.
+    ttfb, rtf, connect : dict
+        Time to first byte from the scheduled send, real-time factor, time to connect.
+    gap : dict
+        Longest time between two parts of audio in a generation.
+    stuttering : int
+        Generations with an underrun.
+    in_progress : float
+        Generations in progress in the mean.
+    characters_per_second, audio_per_second : float
+        What the service produced, all generations together.
+    busy : float
+        Seconds that a generation was in progress for each second of audio.
+    lag : float
+        Scheduling lag of the client, 99th percentile of its worst process.
+    """
+
+    generations: int
+    failures: dict[str, int]
+    ttfb: dict[int, float]
+    rtf: dict[int, float]
+    connect: dict[int, float]
+    gap: dict[int, float]
+    underruns: int
+    stuttering: int
+    stall_seconds: float
+    in_progress: float
+    characters_per_second: float
+    audio_per_second: float
+    busy: float
+    seconds: float
+    lag: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether the client was fast enough for its figures to be those of the service."""
+        return self.lag <= LAG_LIMIT_SECONDS
+
+    @property
+    def failed(self) -> int:
+        """Generations that failed."""
+        return sum(self.failures.values())
+
+    def misses(self, slo: Slo, ttfb_seconds: float) -> list[str]:
+        """Return what of the objective it does not keep, a line each."""
+        missed = []
+        if not ttfb_seconds * 1000 <= slo.ttfb_ms:
+            missed.append(
+                f"TTFB p{slo.percentile:g} is {in_ms(ttfb_seconds)}, over {slo.ttfb_ms:g} ms"
+            )
+        if self.stuttering * 100 > slo.underrun_percent * self.generations:
+            missed.append(
+                f"{self.stuttering} of {self.generations} generations stood still,"
+                f" over {slo.underrun_percent:g} %"
+            )
+        return missed
+
+
+def counts(record: Record) -> bool:
+    """Whether a record is part of the figures: a failure always is."""
+    return record.counted or record.outcome not in (Outcome.COMPLETED, Outcome.STOPPED)
+
+
+def ttfb_percentile(records: Iterable[Record], percent: float) -> float:
+    """Return a percentile of the time to first byte in seconds over the records that count."""
+    return percentile((r.ttfb_seconds for r in records if counts(r)), percent)
+
+
+def summarize(records: Sequence[Record], lag: float) -> Summary:
+    """Sum up a run of which at least one generation counts."""
+    counted = [record for record in records if counts(record)]
+    begin = min(record.scheduled for record in counted)
+    end = max(record.end for record in counted)
+    span = max(end - begin, 1e-9)
+    shares = [_share_within(record, begin, end) for record in records]
+    completed = [record for record in counted if record.completed]
+    audio = sum(record.audio_seconds for record in completed)
+    return Summary(
+        generations=len(counted),
+        failures=dict(Counter(str(r.outcome) for r in counted if not r.completed)),
+        ttfb=_percentiles(record.ttfb_seconds for record in counted),
+        rtf=_percentiles(record.rtf for record in counted),
+        connect=_percentiles(r.connect_seconds for r in records if r.connect_seconds is not None),
+        gap=_percentiles(record.longest_gap_seconds for record in counted),
+        underruns=sum(record.underruns for record in counted),
+        stuttering=sum(record.underruns > 0 for record in counted),
+        stall_seconds=sum(record.stall_seconds for record in counted),
+        in_progress=sum(
+            (record.end - record.scheduled) * share
+            for record, share in zip(records, shares, strict=True)
+        )
+        / span,
+        characters_per_second=sum(
+            record.characters * share
+            for record, share in zip(records, shares, strict=True)
+            if record.completed
+        )
+        / span,
+        audio_per_second=sum(
+            record.audio_seconds * share for record, share in zip(records, shares, strict=True)
+        )
+        / span,
+        busy=sum(r.end - r.scheduled for r in completed) / audio if audio else math.inf,
+        seconds=span,
+        lag=lag,
+    )
+
+
+def _share_within(record: Record, begin: float, end: float) -> float:
+    """Return the share of a generation's time that lies between two moments."""
+    length = record.end - record.scheduled
+    if length <= 0:
+        return float(begin <= record.scheduled <= end)
+    return max(0.0, min(record.end, end) - max(record.scheduled, begin)) / length
+
+
+def _percentiles(values: Iterable[float]) -> dict[int, float]:
+    ordered = sorted(values)
+    return {percent: percentile(ordered, percent) for percent in PERCENTILES} if ordered else {}
+
+
+def in_ms(seconds: float) -> str:
+    """Render seconds as milliseconds for people; "never" when infinite.
+
+    >>> in_ms(0.0834)
+    '83.4 ms'
+    """
+    return f"{seconds * 1000:.1f} ms" if math.isfinite(seconds) else "never"
+
+
+def plain(value: Any) -> Any:
+    """Return it as JSON can hold it: null for what is infinite or no number."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    return value
