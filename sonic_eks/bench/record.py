@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -181,4 +182,4 @@ def _since(start: float, moment: float | None) -> float | None:
 
 
 def _longest_gap(moments: Sequence[float]) -> float:
-    return max((b - a for a, b in zip(moments, moments[1:], strict=False)), default=0.0)
+    return max((b - a for a, b in itertools.pairwise(moments)), default=0.0)

@@ -35,13 +35,13 @@ class _Context:
             self.fail(Failure(Outcome.TIMEOUT, f"nothing came for {self._timeout:g} s"))
 
     def finish(self) -> None:
-        """All of it arrived."""
+        """End it; all of it arrived."""
         self._timer.cancel()
         if not self.ended.done():
             self.ended.set_result(None)
 
     def fail(self, failure: Failure) -> None:
-        """It failed."""
+        """End it with a failure."""
         self._timer.cancel()
         if not self.ended.done():
             self.ended.set_exception(failure)

@@ -12,6 +12,7 @@ import typer
 from sonic_eks import __version__
 from sonic_eks.cli import config as config_command
 from sonic_eks.cli import mirror
+from sonic_eks.cli.bench import bench
 from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
 from sonic_eks.cli.render import render
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(config_command.app, name="config")
 app.add_typer(mirror.app, name="mirror")
+app.command()(bench)
 app.command()(docs)
 app.command()(render)
 app.command()(summary)

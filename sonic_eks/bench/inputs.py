@@ -1,0 +1,93 @@
+"""What a person gives a measurement: address, key, files. Each fault is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from sonic_eks.errors import SonicEksError, shown
+
+KEY_VARIABLE = "CARTESIA_API_KEY"
+
+_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
+
+
+def service_url(text: str) -> str:
+    """Return the address of a service, ``ws`` and ``wss`` as ``http`` and ``https``."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise _no_url(text) from None
+    if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
+        raise _no_url(text)
+    if parts.username is not None or parts.query or parts.fragment:
+        # Not shown: what stands there may be a secret.
+        raise SonicEksError(
+            "URL: got one with a user, a query or a fragment; allowed: http://HOST:PORT; the API"
+            f" key comes from {KEY_VARIABLE} or --key-file"
+        )
+    return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _no_url(text: str) -> SonicEksError:
+    return SonicEksError(
+        f"URL: got {shown(text)}; allowed: http://HOST:PORT or https://HOST of the service"
+    )
+
+
+def api_key(variable: str, file: Path | None) -> str:
+    """Return the API key from a file, else from an environment variable."""
+    if file is not None:
+        try:
+            key = file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8"
+            raise SonicEksError(f"--key-file {file}: cannot be read: {reason}") from None
+        source = f"--key-file {file}"
+    else:
+        key, source = os.environ.get(variable, "").strip(), f"environment variable {variable}"
+    if not key:
+        raise SonicEksError(f"{source}: no API key; set {variable} or give --key-file")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SonicEksError(f"{source}: no API key: it holds spaces or characters beyond ASCII")
+    return key
+
+
+def writable(option: str, path: Path) -> None:
+    """Refuse a file that could not be written after the measurement."""
+    existed = path.exists()
+    try:
+        path.open("ab").close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SonicEksError(f"{option} {path}: cannot be written: {reason}") from None
+    if not existed:
+        path.unlink()
+
+
+def write(option: str, path: Path, text: str) -> None:
+    """Write a file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SonicEksError(
+            f"{option} {path}: cannot be written: {error.strerror or error}"
+        ) from None
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Return a result that an earlier `bench --json` printed."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise SonicEksError(f"--read {path}: cannot be read: {reason}") from None
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or not {"runs", "target", "slo", "capacity"} <= data.keys():
+        raise SonicEksError(f"--read {path}: not the JSON that `sonic-eks bench --json` prints")
+    return data

@@ -1,0 +1,192 @@
+"""`sonic-eks bench`: generations per GPU, measured on a service that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sonic_eks.bench import inputs
+from sonic_eks.bench.plan import BYTES_PER_SAMPLE, Arrivals, Load, Protocol, Slo, Target
+from sonic_eks.cli import bench_options as options
+from sonic_eks.cli.options import JsonOption
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+
+_MAX_RATE = 10_000.0
+
+
+def bench(
+    url: options.UrlArgument = None,
+    concurrency: options.ConcurrencyOption = None,
+    rate: options.RateOption = None,
+    arrivals: options.ArrivalsOption = None,
+    max_concurrency: options.MaxConcurrencyOption = 64,
+    generations: options.GenerationsOption = 300,
+    slo_ms: options.SloOption = 100.0,
+    percentile: options.PercentileOption = 95.0,
+    underrun_percent: options.UnderrunOption = 1.0,
+    speaking_percent: options.SpeakingOption = 40.0,
+    protocol: options.ProtocolOption = Protocol.WEBSOCKET,
+    contexts_per_socket: options.ContextsOption = 1,
+    buffer_delay_ms: options.BufferDelayOption = 0,
+    playback_buffer_ms: options.PlaybackOption = 0,
+    timeout: options.TimeoutOption = 10.0,
+    model: options.ModelOption = "sonic-3",
+    voice: options.VoiceOption = "",
+    language: options.LanguageOption = "en",
+    encoding: options.EncodingOption = "pcm_s16le",
+    sample_rate: options.SampleRateOption = 24000,
+    key_env: options.KeyEnvOption = inputs.KEY_VARIABLE,
+    key_file: options.KeyFileOption = None,
+    processes: options.ProcessesOption = None,
+    seed: options.SeedOption = 1,
+    report: options.ReportOption = None,
+    profile: options.ProfileOption = None,
+    gpu: options.GpuOption = None,
+    release: options.ReleaseOption = None,
+    read: options.ReadOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a service: the highest concurrency that keeps the objective, or one run.
+
+    The API key comes from an environment variable or a file. Exit status 1: objective not kept, or
+    the client was the bottleneck.
+    """
+    outputs = _Outputs(report, profile, gpu, release, as_json)
+    outputs.check()
+    if (url is None) == (read is None):
+        raise SonicEksError("bench: give either the URL of a service or --read FILE")
+    if url is None:
+        assert read is not None
+        outputs.give(inputs.read_result(read))
+        return
+    load = _load(concurrency, rate, arrivals, generations=generations, seed=seed)
+    slo = Slo(
+        ttfb_ms=options.above("--slo-ms", slo_ms, 0, 60_000),
+        percentile=options.above("--percentile", percentile, 0, 100),
+        underrun_percent=options.percent("--underrun-percent", underrun_percent),
+    )
+    speaking = options.above("--speaking-percent", speaking_percent, 0, 100)
+    target = Target(
+        url=inputs.service_url(url),
+        key=inputs.api_key(key_env, key_file),
+        protocol=protocol,
+        model=model,
+        voice=voice,
+        language=language,
+        encoding=options.one_of("--encoding", encoding, tuple(BYTES_PER_SAMPLE)),
+        sample_rate=sample_rate,
+        buffer_delay_ms=buffer_delay_ms,
+        timeout_seconds=options.above("--timeout", timeout, 0, 600),
+        contexts_per_socket=contexts_per_socket,
+        playback_buffer_seconds=playback_buffer_ms / 1000,
+    )
+    searching = concurrency is None and rate is None
+    outputs.give(
+        _measure(target, load, slo, speaking, max_concurrency if searching else None, processes)
+    )
+
+
+def _load(
+    concurrency: int | None,
+    rate: float | None,
+    arrivals: Arrivals | None,
+    *,
+    generations: int,
+    seed: int,
+) -> Load:
+    if concurrency is not None and rate is not None:
+        raise SonicEksError("--concurrency and --rate: got both; give one, or neither to search")
+    if rate is None:
+        if arrivals not in (None, Arrivals.CLOSED):
+            raise SonicEksError(f"--arrivals: got {arrivals} without --rate; give --rate too")
+        return Load(generations=generations, concurrency=concurrency or 1, seed=seed)
+    if arrivals is Arrivals.CLOSED:
+        raise SonicEksError("--arrivals: got closed with --rate; allowed: poisson, constant")
+    return Load(
+        arrivals=arrivals or Arrivals.POISSON,
+        generations=generations,
+        rate=options.above("--rate", rate, 0, _MAX_RATE),
+        seed=seed,
+    )
+
+
+def _measure(
+    target: Target,
+    load: Load,
+    slo: Slo,
+    speaking_percent: float,
+    max_concurrency: int | None,
+    processes: int | None,
+) -> dict[str, Any]:
+    # Not at the top: other commands need not wait for what drives load.
+    from sonic_eks.bench.measure import Plan, measure
+    from sonic_eks.bench.progress import RunProgress
+    from sonic_eks.teardown.progress import TerminalLine
+
+    plan = Plan(
+        target=target,
+        load=load,
+        slo=slo,
+        max_concurrency=max_concurrency,
+        speaking_percent=speaking_percent,
+        **({} if processes is None else {"processes": processes, "max_processes": processes}),
+    )
+    with TerminalLine(sys.stderr) as line:
+        return asyncio.run(measure(plan, RunProgress(line))).to_dict()
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Where a result goes."""
+
+    report: Path | None
+    profile: Path | None
+    gpu: str | None
+    release: str | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Refuse what could not be written, before hours of measuring."""
+        if self.profile is not None and self.gpu is None:
+            raise SonicEksError("--profile: got no --gpu; name the GPU, such as --gpu L40S")
+        if self.profile is None and (self.gpu or self.release):
+            raise SonicEksError("--gpu and --release: got no --profile; they are written there")
+        for option, path in (("--report", self.report), ("--profile", self.profile)):
+            if path is not None:
+                inputs.writable(option, path)
+
+    def give(self, result: dict[str, Any]) -> None:
+        """Print and write a result; exit 1 when it has problems."""
+        from sonic_eks.bench.table import HEADINGS, capacity_lines, row
+
+        if self.as_json:
+            print(json.dumps(result, indent=2))
+        else:
+            rows = [HEADINGS, *map(row, result["runs"])]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            for cells in rows:
+                padded = (c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))
+                print("  ".join((cells[0].ljust(widths[0]), *padded)))
+            for line in capacity_lines(result):
+                print(line)
+        print(*result["problems"], sep="\n", end="\n" * bool(result["problems"]), file=sys.stderr)
+        self._write(result)
+        if result["problems"]:
+            raise typer.Exit(PROBLEM_FOUND)
+
+    def _write(self, result: dict[str, Any]) -> None:
+        if self.report is not None:
+            from sonic_eks.bench.report import html_report
+
+            inputs.write("--report", self.report, html_report(result))
+        if self.profile is not None and self.gpu is not None:
+            from sonic_eks.bench.profile import from_result, to_yaml
+
+            made = from_result(result, gpu=self.gpu, release=self.release)
+            inputs.write("--profile", self.profile, to_yaml(made))

@@ -1,0 +1,91 @@
+"""Options of `sonic-eks bench`, each with its unit."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sonic_eks.bench.plan import Arrivals, Protocol
+from sonic_eks.errors import SonicEksError, shown
+
+UrlArgument = Annotated[
+    str | None, typer.Argument(metavar="URL", help="http://HOST:PORT of the service.")
+]
+ConcurrencyOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=10_000, help="One run with so many generations in progress."),
+]
+RateOption = Annotated[
+    float | None, typer.Option(help="One run with so many generations a second (open loop).")
+]
+ArrivalsOption = Annotated[
+    Arrivals | None, typer.Option(help="With --rate: poisson (default) or constant.")
+]
+MaxConcurrencyOption = Annotated[
+    int, typer.Option(min=1, max=10_000, help="Search no further than this.")
+]
+GenerationsOption = Annotated[
+    int, typer.Option(min=1, max=1_000_000, help="Generations that count in a run.")
+]
+SloOption = Annotated[float, typer.Option(help="Objective: time to first byte in ms.")]
+PercentileOption = Annotated[float, typer.Option(help="Percentile that keeps it.")]
+UnderrunOption = Annotated[float, typer.Option(help="Generations in % that may stand still.")]
+SpeakingOption = Annotated[
+    float, typer.Option(help="Share of a conversation in which the service speaks, in %.")
+]
+ProtocolOption = Annotated[Protocol, typer.Option(help="How audio is asked for.")]
+ContextsOption = Annotated[
+    int, typer.Option(min=1, max=1000, help="Generations that share a WebSocket.")
+]
+BufferDelayOption = Annotated[
+    int, typer.Option(min=0, max=60_000, help="max_buffer_delay_ms of each request.")
+]
+PlaybackOption = Annotated[
+    int, typer.Option(min=0, max=60_000, help="Audio in ms that a listener collects first.")
+]
+TimeoutOption = Annotated[
+    float, typer.Option(help="Longest wait in s for a connection or for more audio.")
+]
+ModelOption = Annotated[str, typer.Option(help="Model id.")]
+VoiceOption = Annotated[str, typer.Option(help="Voice id.")]
+LanguageOption = Annotated[str, typer.Option(help="Language of the texts, which are English.")]
+EncodingOption = Annotated[str, typer.Option(help="Encoding of the audio.")]
+SampleRateOption = Annotated[int, typer.Option(min=8000, max=48_000, help="Samples a second.")]
+KeyEnvOption = Annotated[str, typer.Option(help="Environment variable that holds the API key.")]
+KeyFileOption = Annotated[Path | None, typer.Option(help="File that holds the API key.")]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, help="Processes that share the load; unset: as many as it takes."),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of texts and random moments.")]
+ReportOption = Annotated[Path | None, typer.Option(help="HTML file to write.")]
+ProfileOption = Annotated[Path | None, typer.Option(help="Capacity profile (YAML) to write.")]
+GpuOption = Annotated[str | None, typer.Option(help="For --profile: the GPU, such as L40S.")]
+ReleaseOption = Annotated[str | None, typer.Option(help="For --profile: vendor release.")]
+ReadOption = Annotated[
+    Path | None, typer.Option(help="Instead of URL: what an earlier --json printed.")
+]
+
+
+def above(option: str, value: float, low: float, high: float) -> float:
+    """Return a number above `low` and at most `high`; refuse any other."""
+    if math.isfinite(value) and low < value <= high:
+        return value
+    raise SonicEksError(f"{option}: got {shown(value)}; allowed: above {low:g}, at most {high:g}")
+
+
+def percent(option: str, value: float) -> float:
+    """Return a number from 0 to 100; refuse any other."""
+    if math.isfinite(value) and 0 <= value <= 100:
+        return value
+    raise SonicEksError(f"{option}: got {shown(value)}; allowed: 0 to 100")
+
+
+def one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return one of several words; refuse any other."""
+    if value in allowed:
+        return value
+    raise SonicEksError(f"{option}: got {shown(value)}; allowed: {', '.join(allowed)}")
