@@ -62,7 +62,7 @@ class Driver:
                 generation = self._generation(number, scheduled, counted=True)
                 tasks.create_task(self._run(generation, wait=True))
 
-    async def closed_loop(self, concurrency: int, warm_up: int, count: int, first: int = 0) -> None:
+    async def closed_loop(self, concurrency: int, warm_up: int, count: int) -> None:
         """Keep `concurrency` generations in progress until `count` have been counted.
 
         The first `warm_up` are not counted, nor those that only keep up the load while the
@@ -74,16 +74,17 @@ class Driver:
         async def slot() -> None:
             nonlocal left
             loop = asyncio.get_running_loop()
-            while left:
-                number = next(numbers, None)
-                counted = number is not None and number >= warm_up
-                number = warm_up + count if number is None else number
-                generation = self._generation(first + number, loop.time(), counted=counted)
-                completed = await self._run(generation, wait=False)
-                left -= counted
-                if not completed:
-                    await asyncio.sleep(_PAUSE_SECONDS)
-            done.set()
+            try:
+                while left:
+                    number = next(numbers, warm_up + count)
+                    counted = warm_up <= number < warm_up + count
+                    generation = self._generation(number, loop.time(), counted=counted)
+                    completed = await self._run(generation, wait=False)
+                    left -= counted
+                    if not completed:
+                        await asyncio.sleep(_PAUSE_SECONDS)
+            finally:
+                done.set()
 
         done = asyncio.Event()
         await asyncio.sleep(self.start - asyncio.get_running_loop().time())

@@ -26,7 +26,7 @@ Stood still: generations in which a listener's playback ran out of audio before 
 
 Client lag is how late the measuring client itself was at p99. Above 5 ms a run is not valid: it
 stays in the table and out of the plots.
-""".split("\n\n")
+"""
 
 
 def html_report(result: dict[str, Any]) -> str:
@@ -49,6 +49,7 @@ def html_report(result: dict[str, Any]) -> str:
         f'src="data:image/png;base64,{base64.b64encode(png).decode()}">\n'
         for title, png in plots(result).items()
     )
+    notes = _NOTES.split("\n\n")
     failures = [
         f"{load_of(one['load'])}: {count} {outcome}"
         for one in result["runs"]
@@ -61,7 +62,7 @@ def html_report(result: dict[str, Any]) -> str:
         f"{_paragraphs(capacity_lines(result))}"
         f"{_paragraphs(result['problems'], 'problem')}"
         f"{images}<h2>Runs</h2>\n{_table(HEADINGS, map(row, result['runs']))}"
-        f"{_list(failures)}{_paragraphs(_NOTES.split('\n\n'))}"
+        f"{_list(failures)}{_paragraphs(notes)}"
         f"<h2>What was asked</h2>\n{_table(('', ''), facts.items())}</body></html>\n"
     )
 
