@@ -16,6 +16,7 @@ from sonic_eks.bench.record import Failure, Generation, Outcome, refused
 
 _READ_BYTES = 65536
 _ERROR_BYTES = 4096
+_NO_AUDIO = ("text/", "application/json")
 
 
 class _Connection:
@@ -126,6 +127,9 @@ class _Turn:
         if not isinstance(first, h11.Response):
             raise Failure(Outcome.CLOSED, "the answer has no beginning")
         status, said = first.status_code, b""
+        kind = dict(first.headers).get(b"content-type", b"").decode("latin-1").lower()
+        if status < 300 and kind.startswith(_NO_AUDIO) and self._target.protocol is Protocol.BYTES:
+            raise Failure(Outcome.ERROR, f"{protocol.clipped(kind)} instead of audio")
         while isinstance(event := await self._next(), h11.Data):
             if status < 300:
                 yield bytes(event.data)

@@ -1,0 +1,344 @@
+"""`sonic-eks bench`: what it refuses, in one line, and what it writes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sonic_eks.cli import main as cli
+from tests.plain_server import plain_server
+
+Run = Callable[..., tuple[int, str, str]]
+URL = "http://127.0.0.1:9"
+KEY = "sk-very-secret"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call `sonic-eks bench` with a key in its variable: status, standard output and error."""
+    monkeypatch.setenv("CARTESIA_API_KEY", KEY)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sonic-eks", "bench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
+    """One line on standard error, nothing on the other, no key."""
+    code, out, err = result
+    assert (code, out) == (status, "")
+    assert err.count("\n") == 1
+    assert said in err
+    assert KEY not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give either the URL of a service or --read FILE"),
+        ([URL, "--read", "x.json"], "give either the URL of a service or --read FILE"),
+        (["127.0.0.1:5000"], "URL: got '127.0.0.1:5000'; allowed: http://HOST:PORT"),
+        (["ftp://host"], "allowed: http://HOST:PORT"),
+        (["http://"], "allowed: http://HOST:PORT"),
+        (["http://host:99999"], "allowed: http://HOST:PORT"),
+        (["http://host:0"], "allowed: http://HOST:PORT"),
+        (["http://[::1"], "allowed: http://HOST:PORT"),
+        ([f"http://user:{KEY}@host"], "the API key comes from CARTESIA_API_KEY or --key-file"),
+        ([f"http://host?key={KEY}"], "the API key comes from CARTESIA_API_KEY or --key-file"),
+        ([URL, "--rate", "0"], "--rate: got 0.0; allowed: above 0"),
+        ([URL, "--rate", "-1"], "--rate: got -1.0; allowed: above 0"),
+        ([URL, "--rate", "nan"], "--rate: got nan; allowed: above 0"),
+        ([URL, "--rate", "inf"], "--rate: got inf; allowed: above 0"),
+        ([URL, "--rate", "fast"], "--rate"),
+        ([URL, "--rate", "1", "--concurrency", "1"], "give one, or neither to search"),
+        ([URL, "--arrivals", "poisson"], "--arrivals: got poisson without --rate"),
+        ([URL, "--rate", "1", "--arrivals", "closed"], "allowed: poisson, constant"),
+        ([URL, "--concurrency", "0"], "concurrency"),
+        ([URL, "--concurrency", "-3"], "concurrency"),
+        ([URL, "--generations", "0"], "generations"),
+        ([URL, "--slo-ms", "0"], "--slo-ms: got 0.0; allowed: above 0"),
+        ([URL, "--percentile", "101"], "--percentile: got 101.0; allowed: above 0, at most 100"),
+        ([URL, "--underrun-percent", "-1"], "--underrun-percent: got -1.0; allowed: 0 to 100"),
+        ([URL, "--speaking-percent", "0"], "--speaking-percent: got 0.0; allowed: above 0"),
+        ([URL, "--timeout", "0"], "--timeout: got 0.0; allowed: above 0"),
+        ([URL, "--encoding", "mp3"], "--encoding: got 'mp3'; allowed: pcm_f32le, pcm_s16le"),
+        ([URL, "--protocol", "grpc"], "grpc"),
+        ([URL, "--key-env", "NOT_SET"], "environment variable NOT_SET: no API key"),
+        ([URL, "--key-file", "no/such/file"], "--key-file no/such/file: cannot be read"),
+        ([URL, "--report", "no/such/folder/r.html"], "--report no/such/folder/r.html: cannot be"),
+        ([URL, "--report", "."], "--report .: cannot be written: Is a directory"),
+        ([URL, "--profile", "no/such/p.yaml", "--gpu", "L4"], "--profile no/such/p.yaml: cannot"),
+        ([URL, "--profile", "p.yaml"], "--profile: got no --gpu"),
+        ([URL, "--gpu", "L4"], "got no --profile"),
+        (["--read", "no/such.json"], "--read no/such.json: cannot be read"),
+        (["--read", "pyproject.toml"], "not the JSON that `sonic-eks bench --json` prints"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, arguments: list[str], said: str) -> None:
+    refused(run(*arguments), said)
+
+
+@pytest.mark.parametrize("key", ["", "  ", "two words", "schlüssel", "a\nb"])
+def test_a_file_without_a_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(key, "utf-8")
+    code, _, err = run(URL, "--key-file", file)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "no API key" in err
+    assert not key.strip() or key not in err
+
+
+def test_an_unreachable_service(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    for protocol in ("websocket", "sse", "bytes"):
+        refused(run(f"http://127.0.0.1:{port}", "--protocol", protocol), "cannot be reached")
+    refused(run("http://no-such-host.invalid"), "cannot be reached")
+
+
+def answer(status: str, body: str = "", kind: str = "application/json") -> bytes:
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "sse", "bytes"])
+@pytest.mark.parametrize(
+    ("reply", "said", "status"),
+    [
+        (answer("401 Unauthorized", f'{{"title": "no {KEY}"}}'), "the API key was refused", 2),
+        (answer("403 Forbidden"), "the API key was refused", 2),
+        (answer("404 Not Found"), "no service of this protocol at /tts/", 2),
+        (answer("500 Oops", '{"title": "broken"}'), "speaks something else, or does not know", 2),
+        (answer("429 Busy"), "the first generation failed: status 429", 1),
+        (answer("200 OK", "hello", "text/html"), "", 2),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "", 2),
+        (b"\x00" * 40, "", 2),
+    ],
+)
+def test_a_service_that_is_none(
+    run: Run, protocol: str, reply: bytes, said: str, status: int
+) -> None:
+    with plain_server(reply) as port:
+        arguments = (f"http://127.0.0.1:{port}", "--protocol", protocol, "--timeout", "1")
+        refused(run(*arguments), said, status)
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "sse", "bytes"])
+def test_a_service_that_does_not_answer(run: Run, protocol: str) -> None:
+    with plain_server(None) as port:
+        arguments = (f"http://127.0.0.1:{port}", "--protocol", protocol, "--timeout", "0.2")
+        code, out, err = run(*arguments)
+    assert (out, err.count("\n")) == ("", 1)
+    assert code in (1, 2)
+    assert "0.2 s" in err
+
+
+# ---- a result, as --json prints it, typed by hand
+
+
+def one(concurrency: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "load": {
+            "arrivals": "closed",
+            "generations": 300,
+            "concurrency": concurrency,
+            "rate": 1.0,
+            "seed": 1,
+        },
+        "processes": 1,
+        "valid": True,
+        "sloKept": True,
+        "missed": [],
+        "ttfbAtPercentile": 0.055,
+        "generations": 300,
+        "failures": {},
+        "ttfb": {"50": 0.05, "90": 0.053, "95": 0.055, "99": 0.06},
+        "rtf": {"50": 0.1, "90": 0.11, "95": 0.12, "99": 0.13},
+        "connect": {"50": 0.001, "90": 0.001, "95": 0.001, "99": 0.002},
+        "gap": {"50": 0.05, "90": 0.05, "95": 0.05, "99": 0.06},
+        "underruns": 0,
+        "stuttering": 0,
+        "stall_seconds": 0.0,
+        "in_progress": float(concurrency),
+        "characters_per_second": 105.26,
+        "audio_per_second": 7.0,
+        "busy": 0.11,
+        "seconds": 60.0,
+        "lag": 0.001,
+        **changes,
+    }
+
+
+FAILED = {
+    "sloKept": False,
+    "missed": ["TTFB p95 is never, over 100 ms"],
+    "failures": {"rejected": 60},
+    "ttfb": {"50": 0.08, "90": None, "95": None, "99": None},
+    "rtf": {"50": 0.2, "90": None, "95": None, "99": None},
+    "stuttering": 30,
+    "underruns": 40,
+}
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    return {
+        "version": "0.1.0",
+        "begun": "2026-11-30T06:00:00+00:00",
+        "target": {
+            "url": "http://<nlb>:5000",
+            "protocol": "websocket",
+            "model": "sonic-3",
+            "voice": "v",
+            "language": "en",
+            "encoding": "pcm_s16le",
+            "sample_rate": 24000,
+            "buffer_delay_ms": 0,
+            "timeout_seconds": 10.0,
+            "contexts_per_socket": 1,
+            "playback_buffer_seconds": 0.0,
+        },
+        "slo": {"ttfb_ms": 100.0, "percentile": 95.0, "underrun_percent": 1.0},
+        "speakingPercent": 40.0,
+        "maxConcurrency": 64,
+        "runs": [one(1), one(2), one(4, **FAILED), one(3, valid=False), one(2, underruns=1)],
+        "capacity": {
+            "generations": 2,
+            "atLeast": False,
+            "conversationsOnAverage": 45.5,
+            "conversationsAlone": 9,
+        },
+        "problems": [],
+        **changes,
+    }
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "result.json"
+    path.write_text(json.dumps(result(**changes)))
+    return path
+
+
+def test_a_result_as_text(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("--read", written(tmp_path))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert re.split(r"  +", lines[3]) == [
+        *("4 in progress", "300", "80.0", "never", "never", "never"),
+        *("0.20", "105", "60", "30", "1.0", "missed"),
+    ]
+    assert lines[4].endswith("not valid")
+    assert "capacity at 100 ms at p95: 2 generations in progress" in lines
+    assert "conversations, the service speaking 40 % of the time: 9" in lines
+    assert "where one GPU serves all of this: scaling.generationsPerGpu: 2" in lines
+
+
+def test_a_result_as_json_is_what_was_read(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("--read", written(tmp_path), "--json")
+    assert code == 0
+    assert json.loads(out) == result()
+
+
+def test_problems_are_lines_and_status_1(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("--read", written(tmp_path, problems=["not valid: x"]))
+    assert (code, err) == (1, "not valid: x\n")
+
+
+@pytest.mark.slow  # matplotlib
+def test_the_report_holds_plots_and_figures(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    code, _, err = run("--read", written(tmp_path), "--report", report)
+    assert (code, err) == (0, "")
+    html = report.read_text()
+    assert "&lt;nlb&gt;" in html
+    assert "<nlb>" not in html
+    images = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html)]
+    assert len(images) == 3
+    for image in images:
+        assert image.startswith(b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", image[16:24])
+        assert width > 600
+        assert height > 300
+    assert "4 in progress: 60 rejected" in html
+    assert "not valid" in html
+    assert html.index("Time to first byte against generations in progress") < html.index("<table")
+
+
+def test_the_plots_show_valid_runs_the_objective_and_gaps_for_never(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sonic_eks.bench import plots
+
+    drawn: list[Any] = []
+    monkeypatch.setattr(plots, "_png", lambda figure, axes: drawn.append(axes) or b"")
+    plots.plots(result())
+    ttfb, underruns, failures = drawn
+    lines = {line.get_label(): line for line in ttfb.lines}
+    assert set(lines) == {"p50", "p90", "p95", "p99", "objective: 100 ms at p95"}
+    assert list(lines["p50"].get_xdata()) == [1, 2, 2, 4], "the run that is not valid is left out"
+    assert list(lines["p50"].get_ydata()) == [50, 50, 50, 80]
+    assert [y != y for y in lines["p95"].get_ydata()] == [False, False, False, True]
+    assert list(lines["objective: 100 ms at p95"].get_ydata()) == [100, 100]
+    assert list(underruns.lines[0].get_ydata()) == [0, 0, 0, 10]
+    assert [line.get_label() for line in failures.lines] == ["rejected"]
+    assert list(failures.lines[0].get_ydata()) == [0, 0, 0, 20]
+
+
+def test_the_profile_holds_the_valid_runs(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "l40s.yaml"
+    arguments = ("--profile", path, "--gpu", "L40S", "--release", "sonic-20260503")
+    code, _, err = run("--read", written(tmp_path), *arguments)
+    assert (code, err) == (0, "")
+    assert yaml.safe_load(path.read_text()) == {
+        "gpu": "L40S",
+        "model": "sonic-3",
+        "release": "sonic-20260503",
+        "side": "client",
+        "source": "sonic-eks bench 0.1.0, 300 generations a point or more",
+        "dated": "2026-11-30",
+        "points": [
+            {
+                "concurrency": 1,
+                "firstAudioMs": {"p50": 50.0, "p90": 53.0, "p95": 55.0, "p99": 60.0},
+                "rtf": {"p50": 0.1, "p90": 0.11, "p95": 0.12, "p99": 0.13},
+                "charactersPerSecond": 105.3,
+            },
+            {
+                "concurrency": 2,
+                "firstAudioMs": {"p50": 50.0, "p90": 53.0, "p95": 55.0, "p99": 60.0},
+                "rtf": {"p50": 0.1, "p90": 0.11, "p95": 0.12, "p99": 0.13},
+                "charactersPerSecond": 105.3,
+            },
+            {
+                "concurrency": 4,
+                "firstAudioMs": {"p50": 80.0},
+                "rtf": {"p50": 0.2},
+                "charactersPerSecond": 105.3,
+            },
+        ],
+    }
+
+
+def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    read = written(tmp_path, runs=[one(1, valid=False)], capacity=None, problems=["not valid: x"])
+    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+    assert code == 1
+    assert err.splitlines()[0] == "not valid: x"
+    assert "--profile: not written" in err.splitlines()[1]
+    assert not path.exists()
