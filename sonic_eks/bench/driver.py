@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sonic_eks.bench.plan import Target
@@ -16,6 +16,10 @@ from sonic_eks.bench.record import Failure, Generation, Outcome, Record
 
 LEAD_SECONDS = 0.5
 """Time before a generation is due at which its connection is made ready."""
+
+_STAGGER_SECONDS = 0.005
+_MOST_STAGGER_SECONDS = 5.0
+"""Time between the first connections of a closed loop, and between the first and the last."""
 
 _PAUSE_SECONDS = 0.1
 """Pause of a closed loop after a failure, so that a service that refuses is not flooded."""
@@ -32,6 +36,8 @@ class Driver:
     late_seconds : list of float
         How late the client itself was, for each generation of an open loop whose connection was
         ready in time.
+    on_steady : callable
+        Called when the first counted generation of a closed loop begins.
     """
 
     target: Target
@@ -40,6 +46,7 @@ class Driver:
     start: float
     records: list[Record] = field(default_factory=list)
     late_seconds: list[float] = field(default_factory=list)
+    on_steady: Callable[[], None] = lambda: None
 
     @property
     def ended(self) -> int:
@@ -62,33 +69,41 @@ class Driver:
                 generation = self._generation(number, scheduled, counted=True)
                 tasks.create_task(self._run(generation, wait=True))
 
-    async def closed_loop(self, concurrency: int, warm_up: int, count: int) -> None:
+    async def closed_loop(self, concurrency: int, count: int) -> None:
         """Keep `concurrency` generations in progress until `count` have been counted.
 
-        The first `warm_up` are not counted, nor those that only keep up the load while the
-        last of the counted ones run.
+        Counted is what begins after every slot has had a generation, so that connections are open
+        and the load is steady; not counted is also what only keeps up the load while the last
+        of the counted ones run.
         """
-        numbers = iter(range(warm_up + count))
-        left = count
+        loop = asyncio.get_running_loop()
+        warming, begun, left = concurrency, 0, count
 
-        async def slot() -> None:
-            nonlocal left
-            loop = asyncio.get_running_loop()
+        async def slot(index: int) -> None:
+            nonlocal warming, begun, left
+            warm = False
             try:
+                await asyncio.sleep(index * stagger)
                 while left:
-                    number = next(numbers, warm_up + count)
-                    counted = warm_up <= number < warm_up + count
+                    counted = not warming and begun < count
+                    if counted and not begun:
+                        self.on_steady()
+                    number = begun if counted else -1
+                    begun += counted
                     generation = self._generation(number, loop.time(), counted=counted)
                     completed = await self._run(generation, wait=False)
                     left -= counted
+                    warming -= not warm
+                    warm = True
                     if not completed:
                         await asyncio.sleep(_PAUSE_SECONDS)
             finally:
                 done.set()
 
         done = asyncio.Event()
-        await asyncio.sleep(self.start - asyncio.get_running_loop().time())
-        slots = [asyncio.create_task(slot()) for _ in range(concurrency)]
+        stagger = min(_STAGGER_SECONDS, _MOST_STAGGER_SECONDS / concurrency)
+        await asyncio.sleep(self.start - loop.time())
+        slots = [asyncio.create_task(slot(index)) for index in range(concurrency)]
         try:
             if count:
                 await done.wait()

@@ -61,8 +61,6 @@ def deal(target: Target, load: Load, processes: int) -> list[dict[str, Any]]:
             "processes": processes,
             "offsets": offsets[index::processes] if offsets is not None else None,
             "concurrency": _part(load.concurrency, index, processes),
-            # One for each slot: all begin at the same moment, which no later ones do.
-            "warmUp": _part(load.concurrency, index, processes),
             "count": _part(load.generations, index, processes),
         }
         for index in range(processes)

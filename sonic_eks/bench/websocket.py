@@ -175,7 +175,7 @@ class WebSockets:
             )
         except TimeoutError:
             raise Failure(
-                Outcome.UNREACHABLE, f"no connection within {target.timeout_seconds:g} s"
+                Outcome.UNREACHABLE, f"no WebSocket within {target.timeout_seconds:g} s"
             ) from None
         except InvalidStatus as error:
             response = error.response

@@ -83,9 +83,9 @@ def open_loop(service: Service, moments: list[float]) -> Driver:
     return driver
 
 
-def closed_loop(service: Service, concurrency: int, count: int, warm_up: int = 0) -> Driver:
+def closed_loop(service: Service, concurrency: int, count: int) -> Driver:
     driver = drive(service)
-    run(driver.closed_loop(concurrency, warm_up, count))
+    run(driver.closed_loop(concurrency, count))
     return driver
 
 
@@ -138,7 +138,7 @@ def test_a_stall_shows_under_open_loop_and_hides_under_closed_loop() -> None:
 
 def test_closed_loop_keeps_its_number_in_progress_to_the_end() -> None:
     service = Service()
-    driver = closed_loop(service, 7, 100, warm_up=7)
+    driver = closed_loop(service, 7, 100)
     assert service.most == 7
     counted = [r for r in driver.records if r.counted]
     assert len(counted) == 100
@@ -148,11 +148,20 @@ def test_closed_loop_keeps_its_number_in_progress_to_the_end() -> None:
     assert service.in_progress == 0, "nothing goes on after the run"
 
 
-def test_the_first_of_each_slot_is_warm_up() -> None:
-    driver = closed_loop(Service(), 3, 9, warm_up=3)
-    first = [r for r in driver.records if r.scheduled == 0]
-    assert len(first) == 3
-    assert not any(r.counted for r in first)
+def test_counting_begins_when_every_slot_has_had_a_generation() -> None:
+    """Slots begin 5 ms apart: the first of 100 has its second while the last has its first."""
+    driver = drive(Service())
+    steady: list[float] = []
+    driver.on_steady = lambda: steady.append(asyncio.get_running_loop().time())
+    run(driver.closed_loop(100, 300))
+    counted = [r for r in driver.records if r.counted]
+    assert len(counted) == 300
+    assert sorted(r.number for r in counted) == list(range(300))
+    first = min(r.scheduled for r in counted)
+    # the last slot begins after 99 x 5 ms, and a generation takes 350 ms
+    assert first >= 0.495 + 0.35 - 1e-9
+    assert steady == [pytest.approx(first + driver.start)]
+    assert summarize(driver.records, 0.0).in_progress == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +206,7 @@ def test_a_fault_of_the_program_is_no_failure_of_the_service() -> None:
 
     for scenario in (
         lambda: drive(Broken()).open_loop([(0, 0.0)]),
-        lambda: drive(Broken()).closed_loop(1, 0, 1),
+        lambda: drive(Broken()).closed_loop(1, 1),
     ):
         with pytest.raises((KeyError, ExceptionGroup)):
             run(_limited(scenario()))
