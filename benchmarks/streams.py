@@ -173,7 +173,9 @@ async def agreement(result: Result, folder: Path) -> None:
 
 async def sdk_median(service: Served, concurrency: int, count: int) -> float:
     """Return the median time to first audio in seconds that the official SDK sees."""
-    said, seen = texts(1), []
+    said = texts(1)
+    seen: list[float] = []
+    voice: Any = {"mode": "id", "id": "standin"}
     address = f"127.0.0.1:{service.port}"
     async with AsyncCartesia(
         api_key="standin", base_url=f"http://{address}", websocket_base_url=f"ws://{address}"
@@ -190,7 +192,7 @@ async def sdk_median(service: Served, concurrency: int, count: int) -> float:
                     await context.send(
                         model_id="sonic-3",
                         transcript=next(said),
-                        voice={"mode": "id", "id": "standin"},
+                        voice=voice,
                         output_format={
                             "container": "raw",
                             "encoding": "pcm_s16le",

@@ -119,8 +119,8 @@ def hear(event: dict[str, Any], generation: Generation, now: float) -> bool:
 def error_of(event: dict[str, Any]) -> Failure:
     """Return the failure that an error event, or the body of an error answer, tells of."""
     status = event.get("status_code")
-    texts = [event.get(key) for key in ("title", "message", "error", "error_code")]
-    said = ": ".join(dict.fromkeys(str(text) for text in texts if text))
+    texts = [event.get(key) for key in ("title", "message", "error")]
+    said = ": ".join(str(text) for text in texts if text) or str(event.get("error_code") or "")
     return refused(status if isinstance(status, int) else 500, clipped(said or "no reason given"))
 
 

@@ -18,6 +18,7 @@ from sonic_eks.cli.options import help_without_command
 from sonic_eks.cli.render import render
 from sonic_eks.cli.summary import summary
 from sonic_eks.cli.teardown import teardown
+from sonic_eks.cli.verify_drain import verify_drain
 from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ app.command()(docs)
 app.command()(render)
 app.command()(summary)
 app.command()(teardown)
+app.command()(verify_drain)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,142 @@
+"""`sonic-eks verify-drain`: what an image does over capacity and on SIGTERM, by experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sonic_eks.bench import inputs
+from sonic_eks.bench.plan import Protocol, Target
+from sonic_eks.cli import bench_options as options
+from sonic_eks.cli.options import JsonOption
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+
+if TYPE_CHECKING:
+    from sonic_eks.verify_drain.experiment import Settings
+    from sonic_eks.verify_drain.findings import Findings
+    from sonic_eks.verify_drain.subject import LocalProcess, Pod
+
+API_PORT = 5000
+
+PodOption = Annotated[str | None, typer.Option(help="Pod to end, by kubectl.")]
+NamespaceOption = Annotated[str, typer.Option(help="Namespace of the pod.")]
+ContainerOption = Annotated[
+    str | None, typer.Option(help="Container to end; unset: the pod's first.")
+]
+PidOption = Annotated[int | None, typer.Option(min=2, help="Process of this machine to end.")]
+StreamsOption = Annotated[int, typer.Option(min=1, max=100, help="Generations at SIGTERM.")]
+CharactersOption = Annotated[
+    int, typer.Option(min=100, max=20_000, help="Length of their text; they must last for seconds.")
+]
+WatchOption = Annotated[
+    float, typer.Option(help="Longest wait in s for the end of an idle server after SIGTERM.")
+]
+OutOption = Annotated[Path | None, typer.Option(help="File for the configuration that fits.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it ends something.")]
+
+
+def verify_drain(
+    url: options.UrlArgument = None,
+    pod: PodOption = None,
+    namespace: NamespaceOption = "sonic",
+    container: ContainerOption = None,
+    pid: PidOption = None,
+    streams: StreamsOption = 4,
+    characters: CharactersOption = 1500,
+    max_concurrency: options.MaxConcurrencyOption = 32,
+    watch_seconds: WatchOption = 30.0,
+    protocol: options.ProtocolOption = Protocol.WEBSOCKET,
+    timeout: options.TimeoutOption = 10.0,
+    model: options.ModelOption = "sonic-3",
+    voice: options.VoiceOption = "",
+    key_env: options.KeyEnvOption = inputs.KEY_VARIABLE,
+    key_file: options.KeyFileOption = None,
+    out: OutOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn what an image does over capacity and on SIGTERM; print the configuration that fits.
+
+    What is ended (--pod or --pid) must be all that serves URL; without URL the pod itself is asked.
+    Use a service that nobody else uses. Exit status 1: what was seen is not clear.
+    """
+    from sonic_eks.verify_drain.experiment import Settings
+    from sonic_eks.verify_drain.subject import LocalProcess, Pod
+
+    if pod is not None and pid is not None:
+        raise SonicEksError("--pod and --pid: got both; give what is to be ended, one of them")
+    if url is None and pod is None:
+        raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
+    if out is not None:
+        inputs.writable("--out", out)
+    settings = Settings(
+        streams=streams,
+        stream_characters=characters,
+        max_concurrency=max_concurrency,
+        watch_seconds=options.above("--watch-seconds", watch_seconds, 0, 3600),
+    )
+    target = Target(
+        url=inputs.service_url(url) if url is not None else "",
+        key=inputs.api_key(key_env, key_file),
+        protocol=protocol,
+        model=model,
+        voice=voice,
+        timeout_seconds=options.above("--timeout", timeout, 0, 600),
+    )
+    subject: Pod | LocalProcess | None = None
+    if pod is not None:
+        subject = Pod(pod, namespace, container)
+    elif pid is not None:
+        subject = LocalProcess(pid)
+    if subject is not None and not yes:
+        _confirm(subject.name)
+    _give(asyncio.run(_experiment(target, subject, settings)), out, as_json=as_json)
+
+
+def _confirm(name: str) -> None:
+    if not sys.stdin.isatty():
+        raise SonicEksError("--yes: not given; it is needed where nobody can be asked")
+    if not typer.confirm(f"{name} will be ended. Go on?", err=True):
+        raise typer.Abort
+
+
+async def _experiment(
+    target: Target, subject: Pod | LocalProcess | None, settings: Settings
+) -> Findings:
+    from dataclasses import replace
+
+    from sonic_eks.bench.check import check_service
+    from sonic_eks.teardown.progress import TerminalLine
+    from sonic_eks.verify_drain.experiment import Experiment
+    from sonic_eks.verify_drain.subject import Pod
+
+    async with contextlib.AsyncExitStack() as stack:
+        if not target.url:
+            assert isinstance(subject, Pod)
+            await subject.check()
+            forwarded = await stack.enter_async_context(subject.forwarded(API_PORT))
+            target = replace(target, url=forwarded)
+        await check_service(target)
+        line = stack.enter_context(TerminalLine(sys.stderr))
+        return await Experiment(target, subject, settings, line.show).run()
+
+
+def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:
+    from sonic_eks.verify_drain.findings import OnSigterm
+
+    text = findings.to_yaml()
+    if as_json:
+        print(json.dumps(findings.to_dict(), indent=2))
+    else:
+        print(text, end="")
+    if out is not None:
+        inputs.write("--out", out, text)
+    if findings.sigterm is not None and findings.sigterm.behaviour is OnSigterm.UNCLEAR:
+        print("verify-drain: what it does on SIGTERM is not clear", file=sys.stderr)
+        raise typer.Exit(PROBLEM_FOUND)

@@ -1,0 +1,1 @@
+"""Learn by experiment what an image that nobody documents does: over capacity, on SIGTERM."""

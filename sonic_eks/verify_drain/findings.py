@@ -1,0 +1,199 @@
+"""What was seen, what it is called, and the configuration that fits it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MIN_IDLE_SECONDS = 2
+"""Default of ``drain.idleSeconds``."""
+
+
+class OnSigterm(StrEnum):
+    """What SIGTERM makes of a server with generations in progress."""
+
+    DRAINS = "drains"
+    EXITS = "exits"
+    KEEPS_TAKING = "keeps-taking"
+    IGNORES = "ignores"
+    UNCLEAR = "unclear"
+
+
+class OverCapacity(StrEnum):
+    """What becomes of more generations than a server can make at a time."""
+
+    REJECTS = "rejects"
+    QUEUES = "queues"
+    TAKES_ALL = "takes-all"
+    FAILS = "fails"
+
+
+MEANING = {
+    OnSigterm.DRAINS: "finishes what it has, takes nothing new, ends by itself",
+    OnSigterm.EXITS: "ends at once and cuts what it has",
+    OnSigterm.KEEPS_TAKING: "goes on taking work, and ends when it has none",
+    OnSigterm.IGNORES: "does nothing until it is killed",
+    OnSigterm.UNCLEAR: "did none of what is known",
+}
+
+# docs/draining.md, the table of workers: what each setting costs each behaviour.
+_WORKER = {
+    OnSigterm.DRAINS: ("sigterm", "It drains by itself; the grace period covers what it has."),
+    OnSigterm.EXITS: (
+        "wait-idle",
+        "SIGTERM waits until it is idle. Under steady load it never is, and streams are cut.",
+    ),
+    OnSigterm.KEEPS_TAKING: (
+        "sigterm",
+        "It ends at its first idle moment. Under steady load it is killed and streams are cut.",
+    ),
+    OnSigterm.IGNORES: (
+        "sigterm",
+        "No setting helps: it is killed at the end of the grace period, with what it then has.",
+    ),
+}
+
+
+@dataclass
+class SigtermSeen:
+    """What was seen around SIGTERM.
+
+    Attributes
+    ----------
+    old_completed, old_cut : int
+        Generations that were in progress.
+    new_served, new_refused : int
+        Generations that were asked for after it.
+    exit_seconds : float or None
+        From SIGTERM to the end of the process; None: it ran on to the end of the observation.
+    old_end_seconds : float
+        From SIGTERM to the end of the last of the old generations.
+    watched_seconds : float
+        How long it was watched.
+    """
+
+    old_completed: int
+    old_cut: int
+    new_served: int
+    new_refused: int
+    exit_seconds: float | None
+    old_end_seconds: float
+    watched_seconds: float
+
+    @property
+    def behaviour(self) -> OnSigterm:
+        """Which of the known behaviours this is."""
+        if self.exit_seconds is None:
+            served_on = self.old_cut == 0 and self.new_served > 0
+            return OnSigterm.IGNORES if served_on else OnSigterm.UNCLEAR
+        if self.old_cut:
+            # Whatever it finished by chance in the moment before.
+            return OnSigterm.EXITS if not self.new_served else OnSigterm.UNCLEAR
+        return OnSigterm.KEEPS_TAKING if self.new_served else OnSigterm.DRAINS
+
+
+@dataclass
+class CapacitySeen:
+    """What was seen over capacity.
+
+    Attributes
+    ----------
+    kind : OverCapacity
+        What it is called.
+    asked : int
+        Generations that were asked for at the same time.
+    together : int
+        Most that delivered audio at the same time.
+    detail : str
+        What a refusal said.
+    """
+
+    kind: OverCapacity
+    asked: int
+    together: int
+    detail: str = ""
+
+
+@dataclass
+class Findings:
+    """Everything that was learned about one service."""
+
+    service: str
+    subject: str | None
+    when: str
+    longest_gap_seconds: float
+    capacity: CapacitySeen
+    sigterm: SigtermSeen | None = None
+    pre_stop_served: tuple[int, int] | None = None
+    """Generations served, and asked for, while the pod was marked as going."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def idle_seconds(self) -> int:
+        """``drain.idleSeconds``: twice the longest pause within a generation, 2 at least."""
+        return max(MIN_IDLE_SECONDS, math.ceil(2 * self.longest_gap_seconds))
+
+    def evidence(self) -> list[str]:
+        """Return what it rests on, a line each."""
+        seen = self.capacity
+        said = f"; it says {seen.detail}" if seen.detail else ""
+        lines = [
+            f"{seen.asked} at a time: {_CAPACITY_SAYS[seen.kind]}{said}",
+            f"most generations with audio at the same time: {seen.together}",
+            f"longest pause within a generation: {self.longest_gap_seconds:.2f} s",
+        ]
+        if self.pre_stop_served is not None:
+            served, asked = self.pre_stop_served
+            lines.append(f"while its preStop hook ran: served {served} of {asked} new generations")
+        if self.sigterm is not None:
+            lines += _sigterm_lines(self.sigterm)
+        return lines + self.notes
+
+    def to_yaml(self) -> str:
+        """Return the part of a configuration that fits, with what it rests on as comments."""
+        head = [f"# Learned by `sonic-eks verify-drain` on {self.when}", f"# from {self.service}"]
+        head[1] += f", {self.subject}:" if self.subject else ":"
+        lines = [*head, *(f"# - {line}" for line in self.evidence()), "drain:"]
+        if self.sigterm is not None:
+            behaviour = self.sigterm.behaviour
+            if behaviour is OnSigterm.UNCLEAR:
+                lines.append("  # worker: not clear from this; see above and try again")
+            else:
+                worker, why = _WORKER[behaviour]
+                lines += [f"  # {why}", f"  worker: {worker}"]
+        lines.append(f"  idleSeconds: {self.idle_seconds}")
+        return "\n".join(lines) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            **asdict(self),
+            "behaviour": self.sigterm.behaviour if self.sigterm else None,
+            "idleSeconds": self.idle_seconds,
+            "evidence": self.evidence(),
+        }
+
+
+_CAPACITY_SAYS = {
+    OverCapacity.REJECTS: "refuses what is over its capacity, so callers must try again",
+    OverCapacity.QUEUES: "lets wait what is over its capacity",
+    OverCapacity.TAKES_ALL: "takes all",
+    OverCapacity.FAILS: "fails",
+}
+
+
+def _sigterm_lines(seen: SigtermSeen) -> list[str]:
+    total = seen.old_completed + seen.old_cut
+    ended = (
+        f"ran on for {seen.watched_seconds:.0f} s, idle at the end"
+        if seen.exit_seconds is None
+        else f"ended after {seen.exit_seconds:.1f} s"
+    )
+    new = f"of new ones {seen.new_served} were served, {seen.new_refused} not"
+    return [
+        f"of {total} generations in progress at SIGTERM {seen.old_completed} completed; {new}",
+        f"the last of them ended after {seen.old_end_seconds:.1f} s; the process {ended}",
+        f"so on SIGTERM it {MEANING[seen.behaviour]} ({seen.behaviour})",
+    ]

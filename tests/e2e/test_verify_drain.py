@@ -1,0 +1,166 @@
+"""verify-drain names every stand-in by what it does, on real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sonic_eks.bench.plan import Target
+from sonic_eks.verify_drain.experiment import Experiment, Settings
+from sonic_eks.verify_drain.findings import Findings, OnSigterm, OverCapacity
+from sonic_eks.verify_drain.subject import LocalProcess, Pod, Subject
+from tests.standin.fleet import fleet
+from tests.standin.pod import DrainNumbers
+from tests.standin.serving import Served, served
+from tests.standin.worker import ON_SIGTERM
+
+pytestmark = pytest.mark.slow
+
+# The stand-in's ways on SIGTERM (tests/standin/README.md), and what they are called.
+WORKERS = {
+    "drain": OnSigterm.DRAINS,
+    "exit": OnSigterm.EXITS,
+    "keep-taking": OnSigterm.KEEPS_TAKING,
+    "ignore": OnSigterm.IGNORES,
+}
+
+QUICK = Settings(streams=2, stream_characters=900, watch_seconds=2.0, offer_seconds=1.0)
+SETTINGS = replace(QUICK, max_concurrency=16)
+CLOCK = 5
+
+
+def experiment(url: str, subject: Subject | None, settings: Settings = SETTINGS) -> Experiment:
+    target = Target(url=url, key="standin", timeout_seconds=5.0)
+    return Experiment(target, subject, settings, lambda text: None)
+
+
+async def of_worker(folder: Path, on_sigterm: str) -> Findings:
+    """Learn about a worker behind an API server and NATS."""
+    folder.mkdir()
+    async with fleet(folder, DrainNumbers(0, 1, 1)) as running:
+        pace = ("--first-audio-ms", 250, "--realtime-factor", 0.2, "--capacity", 8)
+        worker = await running.add_worker("--model", "sonic-3", "--on-sigterm", on_sigterm, *pace)
+        api = await running.add_api("--silence-seconds", 10, gate=False)
+        subject = LocalProcess(worker.main.pid)
+        few = replace(QUICK, max_concurrency=4)
+        return await experiment(f"http://127.0.0.1:{api.port}", subject, few).run()
+
+
+@pytest.mark.requires_tool("nats-server")
+def test_every_worker_is_named(tmp_path: Path) -> None:
+    assert set(WORKERS) == set(ON_SIGTERM)
+
+    async def scenario() -> list[Findings]:
+        async with asyncio.timeout(120):
+            return await asyncio.gather(*(of_worker(tmp_path / way, way) for way in WORKERS))
+
+    found = asyncio.run(scenario())
+    named = {
+        way: one.sigterm.behaviour if one.sigterm else None
+        for way, one in zip(WORKERS, found, strict=True)
+    }
+    assert named == WORKERS, [one.evidence() for one in found]
+    drain = dict(
+        zip(WORKERS, (yaml.safe_load(one.to_yaml())["drain"] for one in found), strict=True)
+    )
+    assert drain["drain"]["worker"] == "sigterm"
+    assert drain["exit"]["worker"] == "wait-idle"
+
+
+def of_server(service: Served) -> Findings:
+    return asyncio.run(experiment(service.url, LocalProcess(service.process.pid)).run())
+
+
+@pytest.mark.parametrize(
+    ("on_sigterm", "over_capacity", "behaviour", "kind"),
+    [
+        ("exit", "reject", OnSigterm.EXITS, OverCapacity.REJECTS),
+        ("ignore", "queue", OnSigterm.IGNORES, OverCapacity.QUEUES),
+    ],
+)
+def test_servers_are_named(
+    tmp_path: Path,
+    on_sigterm: str,
+    over_capacity: str,
+    behaviour: OnSigterm,
+    kind: OverCapacity,
+) -> None:
+    options = ("--on-sigterm", on_sigterm, "--over-capacity", over_capacity, "--capacity", 4)
+    with served(tmp_path, "--clock", CLOCK, *options) as service:
+        found = of_server(service)
+    assert found.sigterm is not None
+    assert found.sigterm.behaviour is behaviour, found.evidence()
+    assert found.capacity.kind is kind, found.evidence()
+    assert found.capacity.asked == 8, "the first doubling over its four slots"
+    assert found.capacity.together == 4
+
+
+def test_without_something_to_end_it_learns_the_rest(tmp_path: Path) -> None:
+    with served(tmp_path, "--clock", 20) as service:
+        found = asyncio.run(experiment(service.url, None).run())
+        assert service.process.poll() is None
+    assert found.capacity.kind is OverCapacity.TAKES_ALL
+    assert found.capacity.asked == 16
+    assert found.sigterm is None
+    assert yaml.safe_load(found.to_yaml()) == {"drain": {"idleSeconds": 2}}
+    assert "SIGTERM was not tried" in found.to_yaml()
+
+
+KUBECTL = """\
+    #!{python}
+    # Does to a process what kubectl does to a pod; writes down what it was asked.
+    import json, os, signal, sys
+    arguments = sys.argv[1:]
+    with open({log!r}, "a") as log:
+        log.write(" ".join(arguments) + chr(10))
+    assert arguments[:2] == ["--namespace", "sonic"]
+    what = arguments[2]
+    try:
+        os.kill({pid}, 0)
+        running = open("/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z"
+    except ProcessLookupError:
+        running = False
+    if what == "get":
+        state = {{"running": {{}}}} if running else {{"terminated": {{"exitCode": 0}}}}
+        status = {{"name": "worker", "restartCount": 0, "state": state}}
+        print(json.dumps({{
+            "metadata": {{"uid": "1"}},
+            "spec": {{"containers": [{{"name": "worker"}}]}},
+            "status": {{"containerStatuses": [status]}},
+        }}))
+    elif what == "exec":
+        assert arguments[3:] == ["worker-1", "-c", "worker", "--", "kill", "-TERM", "1"]
+        os.kill({pid}, signal.SIGTERM)
+    else:
+        assert arguments[2:] == ["delete", "pod", "worker-1", "--wait=false"], arguments
+"""
+
+
+def test_a_pod_is_marked_then_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "asked"
+    with served(tmp_path, "--clock", CLOCK, "--on-sigterm", "exit") as service:
+        kubectl = tmp_path / "kubectl"
+        kubectl.write_text(
+            textwrap.dedent(KUBECTL).format(
+                python=sys.executable, log=str(log), pid=service.process.pid
+            )
+        )
+        kubectl.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        few = replace(QUICK, max_concurrency=2, pre_stop_seconds=2.0)
+        found = asyncio.run(experiment(service.url, Pod("worker-1", "sonic"), few).run())
+    assert found.sigterm is not None
+    assert found.sigterm.behaviour is OnSigterm.EXITS, found.evidence()
+    served_then, asked = found.pre_stop_served or (0, 0)
+    assert served_then == asked > 3, "a server that was told nothing serves on"
+    verbs = [line.split()[2] for line in log.read_text().splitlines()]
+    assert verbs[0] == "get"
+    assert verbs.index("delete") < verbs.index("exec")
+    assert verbs[-1] == "get"

@@ -1,0 +1,158 @@
+"""What is made of what was seen: names, configuration and evidence, by hand-made observations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from sonic_eks.bench.record import Generation, Outcome
+from sonic_eks.cli import main as cli
+from sonic_eks.verify_drain.experiment import _Try, classify_capacity, most_together
+from sonic_eks.verify_drain.findings import (
+    CapacitySeen,
+    Findings,
+    OnSigterm,
+    OverCapacity,
+    SigtermSeen,
+)
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def seen(completed: int, cut: int, served: int, exit_seconds: float | None) -> SigtermSeen:
+    return SigtermSeen(completed, cut, served, 3, exit_seconds, 5.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("what", "behaviour"),
+    [
+        (seen(4, 0, 0, 6.0), OnSigterm.DRAINS),
+        (seen(0, 4, 0, 0.1), OnSigterm.EXITS),
+        (seen(1, 3, 0, 0.1), OnSigterm.EXITS),
+        (seen(4, 0, 9, 9.0), OnSigterm.KEEPS_TAKING),
+        (seen(4, 0, 9, None), OnSigterm.IGNORES),
+        # it cut and others served: not alone behind this URL
+        (seen(0, 4, 9, 0.1), OnSigterm.UNCLEAR),
+        # neither serves nor ends
+        (seen(4, 0, 0, None), OnSigterm.UNCLEAR),
+        (seen(0, 4, 0, None), OnSigterm.UNCLEAR),
+    ],
+)
+def test_behaviour_on_sigterm(what: SigtermSeen, behaviour: OnSigterm) -> None:
+    assert what.behaviour is behaviour
+
+
+@pytest.mark.parametrize(
+    ("what", "worker"),
+    [
+        # docs/draining.md: only a worker that exits at once is saved by waiting
+        (seen(4, 0, 0, 6.0), "sigterm"),
+        (seen(0, 4, 0, 0.1), "wait-idle"),
+        (seen(4, 0, 9, 9.0), "sigterm"),
+        (seen(4, 0, 9, None), "sigterm"),
+        (seen(0, 4, 9, 0.1), None),
+        (None, None),
+    ],
+)
+def test_the_configuration_that_fits(what: SigtermSeen | None, worker: str | None) -> None:
+    capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
+    findings = Findings("http://h", "pod sonic/w", "2026-11-30", 0.4, capacity, what)
+    expected = {"idleSeconds": 2} | ({"worker": worker} if worker else {})
+    assert yaml.safe_load(findings.to_yaml()) == {"drain": expected}
+
+
+@pytest.mark.parametrize(("gap", "idle"), [(0.0, 2), (1.0, 2), (1.01, 3), (4.9, 10)])
+def test_idle_seconds_are_twice_the_longest_pause(gap: float, idle: int) -> None:
+    capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
+    assert Findings("http://h", None, "2026-11-30", gap, capacity).idle_seconds == idle
+
+
+def test_evidence_names_what_was_seen() -> None:
+    capacity = CapacitySeen(OverCapacity.REJECTS, 16, 8, "rejected: status 429: busy")
+    findings = Findings(
+        "http://h", "pod sonic/w", "2026-11-30", 0.4, capacity, seen(4, 0, 0, 6.0), (20, 21)
+    )
+    text = findings.to_yaml()
+    for part in (
+        "# Learned by `sonic-eks verify-drain` on 2026-11-30",
+        "16 at a time: refuses what is over its capacity",
+        "status 429: busy",
+        "most generations with audio at the same time: 8",
+        "while its preStop hook ran: served 20 of 21 new generations",
+        "of 4 generations in progress at SIGTERM 4 completed; of new ones 0 were served, 3 not",
+        "the last of them ended after 5.0 s; the process ended after 6.0 s",
+        "(drains)",
+    ):
+        assert part in text
+
+
+def burst(*spans: tuple[float, float], failed: tuple[Outcome, ...] = ()) -> list[_Try]:
+    tries = []
+    for begin, end in spans:
+        generation = Generation(0, "c", "t", True, 0.0, parts=[(begin, 10), (end, 10)])
+        tries.append(_Try(generation, Outcome.COMPLETED))
+    return tries + [_Try(Generation(0, "c", "t", True, 0.0), one, "said") for one in failed]
+
+
+def test_most_together() -> None:
+    assert most_together([]) == 0
+    assert most_together([(0, 2), (1, 3), (2.5, 4)]) == 2
+    assert most_together([(0, 1), (1, 2)]) == 1, "one ends as the other begins"
+
+
+@pytest.mark.parametrize(
+    ("tries", "kind", "together"),
+    [
+        (burst((0.1, 2), (0.2, 2), (0.9, 3)), OverCapacity.TAKES_ALL, 3),
+        # two slots: the third begins when the first has ended
+        (burst((0.1, 2), (0.2, 2.5), (2.1, 4)), OverCapacity.QUEUES, 2),
+        (burst((0.1, 2), failed=(Outcome.REJECTED,)), OverCapacity.REJECTS, 1),
+        (burst((0.1, 2), failed=(Outcome.TIMEOUT,)), OverCapacity.FAILS, 1),
+        (burst((0.1, 2), failed=(Outcome.REJECTED, Outcome.CLOSED)), OverCapacity.FAILS, 1),
+    ],
+)
+def test_over_capacity(tries: list[_Try], kind: OverCapacity, together: int) -> None:
+    found = classify_capacity(tries)
+    assert (found.kind, found.asked, found.together) == (kind, len(tries), together)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("CARTESIA_API_KEY", "k-of-the-test")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sonic-eks", "verify-drain", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+URL = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "got neither URL nor --pod"),
+        (["--pid", "77"], "got neither URL nor --pod"),
+        ([URL, "--pod", "p", "--pid", "77"], "--pod and --pid: got both"),
+        ([URL, "--pid", "1"], "pid"),
+        ([URL, "--pid", "77"], "--yes: not given"),
+        ([URL, "--pod", "p"], "--yes: not given"),
+        ([URL, "--watch-seconds", "0"], "--watch-seconds: got 0.0"),
+        ([URL, "--out", "no/such/folder/x.yaml"], "--out no/such/folder/x.yaml: cannot be"),
+        ([URL, "--key-env", "NOT_SET"], "environment variable NOT_SET: no API key"),
+        ([URL], "cannot be reached"),
+        (["nonsense"], "URL: got 'nonsense'"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, arguments: list[str], said: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
