@@ -22,9 +22,12 @@ _KUBECTL_SECONDS = 30.0
 class Subject(Protocol):
     """What an experiment ends."""
 
-    name: str
     has_pre_stop: bool
     """Whether it can be marked as going before it gets SIGTERM."""
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
 
     async def check(self) -> None:
         """Raise SonicEksError unless it is there."""
