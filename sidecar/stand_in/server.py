@@ -11,11 +11,12 @@ import signal
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol, TextIO
 
 from sidecar.stand_in import web
 from sidecar.stand_in.clock import Clock
-from sidecar.stand_in.context import Context, Part
+from sidecar.stand_in.context import Context, GenerationError, Part
 from sidecar.stand_in.engine import Engine
 from sidecar.stand_in.faults import Faults
 from sidecar.stand_in.speech import Speech, encode
@@ -34,12 +35,16 @@ class Backend(Protocol):
 class Standalone:
     """The model in the same process: one container that serves directly."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, over_capacity: str = "take") -> None:
+        self._engine, self._over_capacity = engine, over_capacity
+        self._slots = asyncio.Semaphore(engine.capacity)
 
     async def generate(self, model: str, text: Speech) -> AsyncGenerator[Part, None]:
         """See `Backend`."""
-        async with aclosing(self._engine.say(text)) as parts:
+        if self._over_capacity == "reject" and self._slots.locked():
+            raise GenerationError(429, "concurrency_limited", "all slots are taken")
+        slot = contextlib.nullcontext() if self._over_capacity == "take" else self._slots
+        async with slot, aclosing(self._engine.say(text)) as parts:
             async for audio, step_ms in parts:
                 yield Part(encode(audio), step_ms)
 
@@ -55,10 +60,16 @@ class Api:
     """The HTTP and WebSocket server."""
 
     def __init__(
-        self, backend: Backend, clock: Clock, faults: Faults, *, asks_key: bool = True
+        self,
+        backend: Backend,
+        clock: Clock,
+        faults: Faults,
+        *,
+        asks_key: bool = True,
+        log: TextIO | None = None,
     ) -> None:
         self._backend, self._clock, self._faults = backend, clock, faults
-        self._asks_key = asks_key
+        self._asks_key, self._log = asks_key, log
 
     async def serve(self, request: web.Request) -> None:
         """Answer on the service port."""
@@ -98,13 +109,29 @@ class Api:
     def _context(self, context_id: str) -> Context:
         return Context(context_id, self._backend.generate, self._clock, self._faults.strike())
 
+    async def _logged(self, context: Context) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Events of a context whose request is there now; writes down when its audio began."""
+        loop = asyncio.get_running_loop()
+        begin, first_ms = loop.time(), None
+        try:
+            async with aclosing(context.events()) as events:
+                async for event in events:
+                    if first_ms is None and event is not None and event["type"] == "chunk":
+                        first_ms = (loop.time() - begin) * 1000
+                    yield event
+        finally:
+            if self._log is not None:
+                line = {"context_id": context.context_id, "first_audio_ms": first_ms}
+                self._log.write(json.dumps(line) + "\n")
+                self._log.flush()
+
     async def _websocket(self, socket: web.WebSocket) -> None:
         contexts: dict[str, Context] = {}
         tasks: dict[str, asyncio.Task[None]] = {}
 
         async def run(context: Context) -> None:
             with contextlib.suppress(OSError):
-                async for event in context.events():
+                async for event in self._logged(context):
                     if event is None:
                         socket.abort()
                     else:
@@ -139,7 +166,7 @@ class Api:
         context = self._context(str(body.get("context_id") or uuid.uuid4()))
         context.feed({**body, "continue": False})
         sse = request.path == "/tts/sse"
-        async with aclosing(context.events()) as events:
+        async with aclosing(self._logged(context)) as events:
             async for event in events:
                 if event is None:
                     request.writer.transport.abort()
@@ -169,6 +196,9 @@ def parser() -> argparse.ArgumentParser:
     add("--on-sigterm", choices=["exit", "ignore"], default="exit")
     add("--no-key", action="store_true", help="serve whoever asks, without an API key")
     add("--fault", default="", help="name or name:share, see faults.py")
+    add("--log", type=Path, help="file for the time to first audio of each generation")
+    add("--capacity", type=int, default=8, help="slots of the standalone model")
+    add("--over-capacity", choices=["take", "reject", "queue"], default="take")
     add("--chunk-seconds", type=float, default=0.5)
     add("--clock", type=float, default=1.0, help="how many times faster than the wall clock")
     return options
@@ -176,7 +206,8 @@ def parser() -> argparse.ArgumentParser:
 
 def standalone(arguments: argparse.Namespace) -> Backend:
     """Return the backend of a server that has the model in its own process."""
-    return Standalone(Engine(Clock(arguments.clock), chunk_seconds=arguments.chunk_seconds))
+    engine = Engine(Clock(arguments.clock), arguments.capacity, arguments.chunk_seconds)
+    return Standalone(engine, arguments.over_capacity)
 
 
 async def run(arguments: argparse.Namespace, backend: Backend) -> None:
@@ -193,6 +224,8 @@ async def run(arguments: argparse.Namespace, backend: Backend) -> None:
         Clock(arguments.clock),
         Faults.parse(arguments.fault),
         asks_key=not arguments.no_key,
+        # Open for as long as the process runs.
+        log=arguments.log.open("a") if arguments.log else None,
     )
     host = None if arguments.host == "*" else arguments.host
     await web.listen(api.serve, host, arguments.port)

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.stand_in.speech import CHARACTERS_PER_SECOND
 from sonic_eks.bench import run as bench_run
 from sonic_eks.bench.measure import Plan, measure
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Target
@@ -33,7 +34,6 @@ from sonic_eks.bench.texts import texts
 from tests.plain_server import plain_server
 from tests.standin.process import ROOT, require_linux
 from tests.standin.serving import Served, served
-from tests.standin.speech import CHARACTERS_PER_SECOND
 
 pytestmark = pytest.mark.slow
 
