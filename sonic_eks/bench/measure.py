@@ -11,7 +11,7 @@ from typing import Any
 from sonic_eks import __version__
 from sonic_eks.bench.capacity import conversations
 from sonic_eks.bench.check import check_service
-from sonic_eks.bench.plan import Load, Slo, Target
+from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.bench.run import Reporter, Run, run
 from sonic_eks.bench.search import Search
 from sonic_eks.bench.statistics import in_ms, plain, ttfb_percentile
@@ -32,8 +32,8 @@ class Plan:
         Share of a conversation in which the service speaks, assumed.
     processes : int
         Processes that share the load at first; more are added when they lag.
-    max_processes : int
-        Most processes.
+    max_processes : int or None
+        Most processes; None: one for each core of the machine that measures.
     """
 
     target: Target
@@ -42,7 +42,27 @@ class Plan:
     max_concurrency: int | None = None
     speaking_percent: float = 40.0
     processes: int = 1
-    max_processes: int = os.cpu_count() or 1
+    max_processes: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it, without the API key."""
+        return {**asdict(self), "target": _without_key(self.target)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], key: str) -> Plan:
+        """Return a plan from plain data and the API key."""
+        target = {**data["target"], "protocol": Protocol(data["target"]["protocol"])}
+        load = {**data["load"], "arrivals": Arrivals(data["load"]["arrivals"])}
+        parts = {
+            "target": Target(**target, key=key),
+            "load": Load(**load),
+            "slo": Slo(**data["slo"]),
+        }
+        return cls(**{**data, **parts})
+
+
+def _without_key(target: Target) -> dict[str, Any]:
+    return {name: value for name, value in asdict(target).items() if name != "key"}
 
 
 @dataclass
@@ -82,11 +102,10 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can hold it: times in seconds, null for never, no API key."""
         plan = self.plan
-        target = {key: value for key, value in asdict(plan.target).items() if key != "key"}
         return {
             "version": __version__,
             "begun": self.begun.isoformat(timespec="seconds"),
-            "target": target,
+            "target": _without_key(plan.target),
             "slo": asdict(plan.slo),
             "speakingPercent": plan.speaking_percent,
             "maxConcurrency": plan.max_concurrency,
@@ -169,16 +188,15 @@ async def measure(plan: Plan, reporter: Reporter) -> Result:
 async def _run_valid(result: Result, load: Load, reporter: Reporter) -> Run:
     """Run, and again with more processes as long as the client is the bottleneck."""
     plan = result.plan
-    processes = min(
-        result.runs[-1].processes if result.runs else plan.processes, plan.max_processes
-    )
+    most = plan.max_processes or os.cpu_count() or 1
+    processes = min(result.runs[-1].processes if result.runs else plan.processes, most)
     for _ in range(1 + REPEATS):
         reporter.begin(_describe(load), load.generations)
         one = await run(plan.target, load, processes=processes, reporter=reporter)
         result.runs.append(one)
         if one.summary.valid:
             break
-        processes = min(processes * 2, plan.max_processes)
+        processes = min(processes * 2, most)
     return one
 
 

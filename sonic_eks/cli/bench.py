@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,7 +16,13 @@ from sonic_eks.bench import inputs
 from sonic_eks.bench.plan import BYTES_PER_SAMPLE, Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.options import JsonOption
+from sonic_eks.deployment import load_deployment
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.late import resolve
+from sonic_eks.manifests import read_outputs, to_yaml
+
+if TYPE_CHECKING:
+    from sonic_eks.bench.measure import Plan
 
 _MAX_RATE = 10_000.0
 
@@ -50,6 +57,8 @@ def bench(
     gpu: options.GpuOption = None,
     release: options.ReleaseOption = None,
     read: options.ReadOption = None,
+    job: options.JobOption = None,
+    outputs: options.OutputsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a service: the highest concurrency that keeps the objective, or one run.
@@ -57,24 +66,17 @@ def bench(
     The API key comes from an environment variable or a file. Exit status 1: objective not kept, or
     the client was the bottleneck.
     """
-    outputs = _Outputs(report, profile, gpu, release, as_json)
-    outputs.check()
+    results = _Outputs(report, profile, gpu, release, as_json)
+    results.check()
     if (url is None) == (read is None):
         raise SonicEksError("bench: give either the URL of a service or --read FILE")
     if url is None:
         assert read is not None
-        outputs.give(inputs.read_result(read))
+        results.give(inputs.read_result(read))
         return
-    load = _load(concurrency, rate, arrivals, generations=generations, seed=seed)
-    slo = Slo(
-        ttfb_ms=options.above("--slo-ms", slo_ms, 0, 60_000),
-        percentile=options.above("--percentile", percentile, 0, 100),
-        underrun_percent=options.percent("--underrun-percent", underrun_percent),
-    )
-    speaking = options.above("--speaking-percent", speaking_percent, 0, 100)
     target = Target(
         url=inputs.service_url(url),
-        key=inputs.api_key(key_env, key_file),
+        key=inputs.api_key(key_env, key_file) if job is None else "",
         protocol=protocol,
         model=model,
         voice=voice,
@@ -86,10 +88,30 @@ def bench(
         contexts_per_socket=contexts_per_socket,
         playback_buffer_seconds=playback_buffer_ms / 1000,
     )
-    searching = concurrency is None and rate is None
-    outputs.give(
-        _measure(target, load, slo, speaking, max_concurrency if searching else None, processes)
+    slo = Slo(
+        ttfb_ms=options.above("--slo-ms", slo_ms, 0, 60_000),
+        percentile=options.above("--percentile", percentile, 0, 100),
+        underrun_percent=options.percent("--underrun-percent", underrun_percent),
     )
+    # Not at the top: other commands need not wait for what drives load.
+    from sonic_eks.bench.measure import Plan
+
+    plan = Plan(
+        target=target,
+        load=_load(concurrency, rate, arrivals, generations=generations, seed=seed),
+        slo=slo,
+        max_concurrency=max_concurrency if concurrency is None and rate is None else None,
+        speaking_percent=options.above("--speaking-percent", speaking_percent, 0, 100),
+        processes=processes or 1,
+        max_processes=processes,
+    )
+    if job is not None:
+        results.refuse_with_job()
+        _print_job(job, outputs, plan)
+        return
+    if outputs is not None:
+        raise SonicEksError("--outputs: got no --job; it fills in what a Job needs")
+    results.give(_measure(plan))
 
 
 def _load(
@@ -116,29 +138,26 @@ def _load(
     )
 
 
-def _measure(
-    target: Target,
-    load: Load,
-    slo: Slo,
-    speaking_percent: float,
-    max_concurrency: int | None,
-    processes: int | None,
-) -> dict[str, Any]:
-    # Not at the top: other commands need not wait for what drives load.
-    from sonic_eks.bench.measure import Plan, measure
+def _measure(plan: Plan) -> dict[str, Any]:
+    from sonic_eks.bench.measure import measure
     from sonic_eks.bench.progress import RunProgress
     from sonic_eks.teardown.progress import TerminalLine
 
-    plan = Plan(
-        target=target,
-        load=load,
-        slo=slo,
-        max_concurrency=max_concurrency,
-        speaking_percent=speaking_percent,
-        **({} if processes is None else {"processes": processes, "max_processes": processes}),
-    )
     with TerminalLine(sys.stderr) as line:
         return asyncio.run(measure(plan, RunProgress(line))).to_dict()
+
+
+def _print_job(config: Path, outputs: Path | None, plan: Plan) -> None:
+    # The notice of jsii about old releases of Node.js is not what this command is asked for.
+    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+    deployment = load_deployment(config)
+    from sonic_eks.k8s.bench_job import render_bench_job
+
+    manifests = render_bench_job(deployment.config, deployment.catalogue, plan)
+    if outputs is not None:
+        value_of = read_outputs(outputs, deployment.config.deployment.name)
+        manifests = tuple(resolve(manifest, value_of) for manifest in manifests)
+    print(to_yaml(manifests), end="")
 
 
 @dataclass(frozen=True)
@@ -160,6 +179,14 @@ class _Outputs:
         for option, path in (("--report", self.report), ("--profile", self.profile)):
             if path is not None:
                 inputs.writable(option, path)
+
+    def refuse_with_job(self) -> None:
+        """Refuse outputs that a Job cannot write."""
+        if self.report or self.profile or self.as_json:
+            raise SonicEksError(
+                "--job: got --report, --profile or --json too; the Job prints JSON, which"
+                " `sonic-eks bench --read` makes into those"
+            )
 
     def give(self, result: dict[str, Any]) -> None:
         """Print and write a result; exit 1 when it has problems."""

@@ -68,6 +68,17 @@ ReleaseOption = Annotated[str | None, typer.Option(help="For --profile: vendor r
 ReadOption = Annotated[
     Path | None, typer.Option(help="Instead of URL: what an earlier --json printed.")
 ]
+JobOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CONFIG",
+        help="Print a Kubernetes Job that measures URL in this deployment, instead of measuring.",
+    ),
+]
+OutputsOption = Annotated[
+    Path | None,
+    typer.Option(help="With --job: file of `cdk deploy --outputs-file`; fills in the account."),
+]
 
 
 def above(option: str, value: float, low: float, high: float) -> float:

@@ -342,3 +342,25 @@ def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
     assert err.splitlines()[0] == "not valid: x"
     assert "--profile: not written" in err.splitlines()[1]
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([URL, "--job", "no/such.yaml"], "no/such.yaml"),
+        (["--job", "config/default.yaml"], "give either the URL of a service or --read FILE"),
+        ([URL, "--job", "config/default.yaml", "--json"], "--job: got --report, --profile or"),
+        ([URL, "--outputs", "outputs.json"], "--outputs: got no --job"),
+    ],
+)
+def test_a_job_that_cannot_be(run: Run, arguments: list[str], said: str) -> None:
+    refused(run(*arguments), said)
+
+
+@pytest.mark.slow  # cdk8s
+def test_a_job_needs_no_key_and_shows_none(run: Run) -> None:
+    arguments = ("http://nlb:80", "--job", "config/default.yaml", "--key-env", "NOT_SET")
+    code, out, err = run(*arguments)
+    assert (code, err) == (0, "")
+    assert [one["kind"] for one in yaml.safe_load_all(out)][-1] == "Job"
+    assert KEY not in out
