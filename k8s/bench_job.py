@@ -1,4 +1,4 @@
-"""The load test as a Kubernetes Job on the serving nodes, beside the load balancer."""
+"""The load test as a Kubernetes Job on the CPU nodes, beside the load balancer."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class BenchJob(DeploymentChart):
                 security_context=container_security(read_only_root=True, user=_USER),
                 volume_mounts=[k8s.VolumeMount(name=volume, mount_path=_FOLDER, read_only=True)],
             ),
-            placement=Placement(Pool.SERVING),
+            placement=Placement(Pool.SERVING if self.config.has_serving_nodes else Pool.SYSTEM),
             grace_seconds=10,
             user=_USER,
             volumes=[k8s.Volume(name=volume, config_map=k8s.ConfigMapVolumeSource(name=BENCH))],

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-MIN_IDLE_SECONDS = 2
-"""Default of ``drain.idleSeconds``."""
+MIN_IDLE_SECONDS, MAX_IDLE_SECONDS = 2, 60
+"""Default and upper bound of ``drain.idleSeconds``."""
 
 
 class OnSigterm(StrEnum):
@@ -132,8 +132,8 @@ class Findings:
 
     @property
     def idle_seconds(self) -> int:
-        """``drain.idleSeconds``: twice the longest pause within a generation, 2 at least."""
-        return max(MIN_IDLE_SECONDS, math.ceil(2 * self.longest_gap_seconds))
+        """``drain.idleSeconds``: twice the longest pause in a generation, within its bounds."""
+        return min(max(MIN_IDLE_SECONDS, math.ceil(2 * self.longest_gap_seconds)), MAX_IDLE_SECONDS)
 
     def evidence(self) -> list[str]:
         """Return what it rests on, a line each."""

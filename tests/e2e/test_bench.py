@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import math
 import os
 import signal
@@ -292,3 +293,28 @@ def test_no_process_outlives_the_one_that_started_it(service: Served) -> None:
         parent.kill()
         parent.wait()
     wait_until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))
+
+
+def test_the_command_line_measures(service: Served, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    command = [sys.executable, "-m", "sonic_eks.cli.main", "bench", service.url]
+    options = ["--concurrency", "2", "--generations", "6", "--json", "--report", str(report)]
+    done = subprocess.run(
+        [*command, *options],
+        cwd=ROOT,
+        env={**os.environ, "CARTESIA_API_KEY": KEY},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    result = json.loads(done.stdout)
+    assert done.stderr.splitlines() == result["problems"]
+    assert done.returncode == (1 if result["problems"] else 0)
+    for one in result["runs"]:
+        assert (one["generations"], one["failures"]) == (6, {})
+        assert 0 < one["ttfb"]["50"] < one["ttfb"]["99"]
+    assert report.read_text().count("base64,") == (
+        3 if any(r["valid"] for r in result["runs"]) else 0
+    )
+    assert KEY not in done.stdout + done.stderr + report.read_text()

@@ -47,6 +47,14 @@ def rendered() -> dict[str, dict[str, Any]]:
     return {m["kind"]: m for m in manifests}
 
 
+def test_without_serving_nodes_it_runs_on_the_system_nodes() -> None:
+    config = load_configuration(ROOT / "config" / "standalone.yaml")
+    *_, job = render_bench_job(config, Catalogue(config), PLAN)
+    pod = job["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"sonic-eks/pool": "system"}
+    assert "tolerations" not in pod
+
+
 def test_every_object_is_valid(rendered: dict[str, dict[str, Any]]) -> None:
     for manifest in rendered.values():
         kubernetes_validate.validate(manifest, "1.35", strict=True)

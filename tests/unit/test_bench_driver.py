@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from sidecar.stand_in import speech
 from sonic_eks.bench.arrivals import constant
 from sonic_eks.bench.driver import Driver
 from sonic_eks.bench.lag import LagProbe
 from sonic_eks.bench.plan import Target
 from sonic_eks.bench.record import Failure, Generation, Outcome
-from sonic_eks.bench.statistics import summarize, ttfb_percentile
+from sonic_eks.bench.search import Search
+from sonic_eks.bench.statistics import percentile, summarize, ttfb_percentile
 from tests.virtual_time import run
 
 # 1000 bytes a second, so that a part of 500 bytes is half a second
@@ -232,3 +235,65 @@ def test_lag_probe_counts_each_moment_that_it_missed() -> None:
     missed = [round(seconds, 3) for seconds in late if seconds > 1e-6]
     assert missed == [0.095, 0.085, 0.075, 0.065, 0.055, 0.045, 0.035, 0.025, 0.015, 0.005]
     assert len(late) == pytest.approx(209, abs=1)
+
+
+@dataclass
+class TableService(Service):
+    """Follows the table of the stand-in (tests/standin/README.md) and logs each delay."""
+
+    truth: dict[str, float] = field(default_factory=dict)
+    dice: random.Random = field(default_factory=lambda: random.Random(5))
+
+    async def reserve(self) -> TableTurn:
+        return TableTurn(self)
+
+
+@dataclass
+class TableTurn:
+    service: TableService
+    connect_seconds: float | None = None
+
+    async def generate(self, generation: Generation) -> None:
+        service, loop = self.service, asyncio.get_running_loop()
+        generation.sent = loop.time()
+        service.in_progress += 1
+        try:
+            delay = speech.first_audio_seconds(service.in_progress, service.dice)
+            service.truth[generation.context_id] = delay
+            await asyncio.sleep(delay)
+            generation.heard(loop.time(), 500)
+            await asyncio.sleep(0.3)
+            generation.heard(loop.time(), 500)
+        finally:
+            service.in_progress -= 1
+
+    def release(self) -> None:
+        pass
+
+
+def test_percentiles_are_those_of_the_true_delays() -> None:
+    service = TableService()
+    records = [r for r in closed_loop(service, 8, 2000).records if r.counted]
+    assert len(records) == 2000
+    for percent in (50, 95, 99):
+        true = percentile([service.truth[r.context_id] for r in records], percent)
+        assert ttfb_percentile(records, percent) == pytest.approx(true)
+    # the table's row for 8: 120 ms and 165 ms
+    assert ttfb_percentile(records, 50) == pytest.approx(0.120, rel=0.03)
+    assert ttfb_percentile(records, 95) == pytest.approx(0.165, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("slo_ms", "capacity"),
+    # p95 of the table: 55 ms up to 2, 115 at 4, 165 at 8, 225 at 12, 300 at 16; between rows it
+    # is interpolated: 85 at 3, 127.5 at 5, 195 at 10, 210 at 11
+    [(50, 0), (70, 2), (100, 3), (121, 4), (202, 10), (320, 16)],
+)
+def test_the_search_finds_the_capacity_of_the_table(slo_ms: float, capacity: int) -> None:
+    async def passes(concurrency: int) -> bool:
+        service = TableService(dice=random.Random(concurrency))
+        driver = drive(service, asyncio.get_running_loop().time())
+        await driver.closed_loop(concurrency, 1000)
+        return ttfb_percentile(driver.records, 95) * 1000 <= slo_ms
+
+    assert run(Search(passes, 16).highest()) == capacity

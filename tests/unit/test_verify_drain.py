@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from sonic_eks.verify_drain.findings import (
     OverCapacity,
     SigtermSeen,
 )
+from tests.configuration import VALID, load
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -57,14 +59,18 @@ def test_behaviour_on_sigterm(what: SigtermSeen, behaviour: OnSigterm) -> None:
         (None, None),
     ],
 )
-def test_the_configuration_that_fits(what: SigtermSeen | None, worker: str | None) -> None:
+def test_the_configuration_that_fits(
+    tmp_path: Path, what: SigtermSeen | None, worker: str | None
+) -> None:
     capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
     findings = Findings("http://h", "pod sonic/w", "2026-11-30", 0.4, capacity, what)
     expected = {"idleSeconds": 2} | ({"worker": worker} if worker else {})
     assert yaml.safe_load(findings.to_yaml()) == {"drain": expected}
+    configured = load(VALID | yaml.safe_load(findings.to_yaml()), tmp_path)
+    assert configured.drain.worker == (worker or "sigterm")
 
 
-@pytest.mark.parametrize(("gap", "idle"), [(0.0, 2), (1.0, 2), (1.01, 3), (4.9, 10)])
+@pytest.mark.parametrize(("gap", "idle"), [(0.0, 2), (1.0, 2), (1.01, 3), (4.9, 10), (45.0, 60)])
 def test_idle_seconds_are_twice_the_longest_pause(gap: float, idle: int) -> None:
     capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
     assert Findings("http://h", None, "2026-11-30", gap, capacity).idle_seconds == idle
