@@ -13,6 +13,7 @@ HEADINGS = (
     "p99",
     "RTF p50",
     "chars/s",
+    "connect p95 ms",
     "failed",
     "stood still",
     "client lag ms",
@@ -34,6 +35,8 @@ def row(one: dict[str, Any]) -> tuple[str, ...]:
         *(_ms(ttfb.get(percent)) for percent in ("50", "90", "95", "99")),
         _number(one["rtf"].get("50"), 2),
         _number(one["characters_per_second"], 0),
+        # None was opened in a run that found all of them open.
+        _ms(one["connect"]["95"]) if one["connect"] else "-",
         str(sum(one["failures"].values())),
         str(one["stuttering"]),
         _ms(one["lag"]),

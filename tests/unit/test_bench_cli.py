@@ -240,7 +240,7 @@ def test_a_result_as_text(run: Run, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert re.split(r"  +", lines[3]) == [
         *("4 in progress", "300", "80.0", "never", "never", "never"),
-        *("0.20", "105", "60", "30", "1.0", "missed"),
+        *("0.20", "105", "1.0", "60", "30", "1.0", "missed"),
     ]
     assert lines[4].endswith("not valid")
     assert "capacity at 100 ms at p95: 2 generations in progress" in lines
