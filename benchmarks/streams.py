@@ -36,7 +36,12 @@ from sonic_eks.bench.lag import LagProbe
 from sonic_eks.bench.measure import Plan, measure
 from sonic_eks.bench.plan import Load, Slo, Target
 from sonic_eks.bench.run import Run, run
-from sonic_eks.bench.statistics import LAG_LIMIT_SECONDS, percentile, ttfb_percentile
+from sonic_eks.bench.statistics import (
+    LAG_LIMIT_SECONDS,
+    counts,
+    percentile,
+    ttfb_percentile,
+)
 from sonic_eks.bench.texts import texts
 from tests.standin.process import ROOT, free_ports, python
 from tests.standin.serving import Served, served
@@ -117,7 +122,7 @@ async def valid(once: Callable[[], Awaitable[Run]]) -> Run:
 def compare(result: Result, name: str, service: Served, found: Run) -> None:
     """Compare percentiles with those of the delays that the stand-in logged."""
     logged = service.truth()
-    counted = [record for record in found.records if record.counted]
+    counted = [record for record in found.records if counts(record)]
     true = [logged[record.context_id] for record in counted]
     delays = [math.inf if seconds is None else seconds for seconds in true]
     failed = sum(seconds is None for seconds in true)

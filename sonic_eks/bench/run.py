@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -104,6 +105,7 @@ async def run(target: Target, load: Load, *, processes: int, reporter: Reporter)
             return line
 
         answers = await asyncio.gather(*(follow(index) for index in range(len(children))))
+        await asyncio.gather(*(child.wait() for child in children))
     finally:
         await asyncio.gather(*(_end(child) for child in children))
     records = sorted(
@@ -159,7 +161,9 @@ async def _read(child: Process) -> dict[str, Any]:
 
 
 async def _end(child: Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        if child.returncode is None:
-            child.kill()
+    """End a process, which is at its end when the run is."""
+    if child.returncode is None:
+        # Not Process.kill: it may reap the process, and its status would be lost.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
     await child.wait()
