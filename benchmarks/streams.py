@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import math
 import os
@@ -293,6 +294,7 @@ async def plain_loop(port: int, streams: int) -> float:
             )
             for _ in range(streams)
         ]
+        gc.freeze()  # as the load test does
         begin = loop.time()
         probing = asyncio.create_task(probe.run())
         await asyncio.gather(
