@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sonic_eks.teardown.progress import TerminalLine
+from sonic_eks.progress import LineReporter
 
 
 class RunProgress:
     """Says which run is on and how far it is."""
 
-    def __init__(self, line: TerminalLine) -> None:
+    def __init__(self, line: LineReporter) -> None:
         self._line = line
         self._what, self._total = "", 0
 

@@ -8,12 +8,12 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from sonic_eks.bench import inputs
-from sonic_eks.bench.plan import BYTES_PER_SAMPLE, Arrivals, Load, Protocol, Slo, Target
+from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.deployment import load_deployment
@@ -23,8 +23,6 @@ from sonic_eks.manifests import read_outputs, to_yaml
 
 if TYPE_CHECKING:
     from sonic_eks.bench.measure import Plan
-
-_MAX_RATE = 10_000.0
 
 
 def bench(
@@ -68,50 +66,71 @@ def bench(
     """
     results = _Outputs(report, profile, gpu, release, as_json)
     results.check()
-    if (url is None) == (read is None):
-        raise SonicEksError("bench: give either the URL of a service or --read FILE")
-    if url is None:
-        assert read is not None
+    if read is not None and url is None:
         results.give(inputs.read_result(read))
         return
-    target = Target(
-        url=inputs.service_url(url),
-        key=inputs.api_key(key_env, key_file) if job is None else "",
-        protocol=protocol,
-        model=model,
-        voice=voice,
-        language=language,
-        encoding=options.one_of("--encoding", encoding, tuple(BYTES_PER_SAMPLE)),
-        sample_rate=sample_rate,
-        buffer_delay_ms=buffer_delay_ms,
-        timeout_seconds=options.above("--timeout", timeout, 0, 600),
-        contexts_per_socket=contexts_per_socket,
-        playback_buffer_seconds=playback_buffer_ms / 1000,
-    )
-    slo = Slo(
-        ttfb_ms=options.above("--slo-ms", slo_ms, 0, 60_000),
-        percentile=options.above("--percentile", percentile, 0, 100),
-        underrun_percent=options.percent("--underrun-percent", underrun_percent),
-    )
+    if read is not None or url is None:
+        raise SonicEksError("bench: give either the URL of a service or --read FILE")
+    key = inputs.api_key(key_env, key_file) if job is None else ""
+    sound = _Sound(model, voice, language, encoding, sample_rate)
+    wire = _Wire(protocol, contexts_per_socket, buffer_delay_ms, playback_buffer_ms, timeout)
+    searched = max_concurrency if concurrency is None and rate is None else None
     # Not at the top: other commands need not wait for what drives load.
     from sonic_eks.bench.measure import Plan
 
     plan = Plan(
-        target=target,
+        target=_target(inputs.service_url(url), key, sound, wire),
         load=_load(concurrency, rate, arrivals, generations=generations, seed=seed),
-        slo=slo,
-        max_concurrency=max_concurrency if concurrency is None and rate is None else None,
-        speaking_percent=options.above("--speaking-percent", speaking_percent, 0, 100),
+        slo=Slo(ttfb_ms=slo_ms, percentile=percentile, underrun_percent=underrun_percent),
+        max_concurrency=searched,
+        speaking_percent=speaking_percent,
         processes=processes or 1,
         max_processes=processes,
     )
+    _carry_out(plan, results, job, outputs)
+
+
+def _carry_out(plan: Plan, results: _Outputs, job: Path | None, outputs: Path | None) -> None:
     if job is not None:
         results.refuse_with_job()
         _print_job(job, outputs, plan)
-        return
-    if outputs is not None:
+    elif outputs is not None:
         raise SonicEksError("--outputs: got no --job; it fills in what a Job needs")
-    results.give(_measure(plan))
+    else:
+        results.give(_measure(plan))
+
+
+class _Sound(NamedTuple):
+    """What is said how."""
+
+    model: str
+    voice: str
+    language: str
+    encoding: str
+    sample_rate: int
+
+
+class _Wire(NamedTuple):
+    """How it comes, and how long a listener waits."""
+
+    protocol: Protocol
+    contexts_per_socket: int
+    buffer_delay_ms: int
+    playback_buffer_ms: int
+    timeout: float
+
+
+def _target(url: str, key: str, sound: _Sound, wire: _Wire) -> Target:
+    return Target(
+        url=url,
+        key=key,
+        **sound._asdict(),
+        protocol=wire.protocol,
+        contexts_per_socket=wire.contexts_per_socket,
+        buffer_delay_ms=wire.buffer_delay_ms,
+        playback_buffer_seconds=wire.playback_buffer_ms / 1000,
+        timeout_seconds=wire.timeout,
+    )
 
 
 def _load(
@@ -133,7 +152,7 @@ def _load(
     return Load(
         arrivals=arrivals or Arrivals.POISSON,
         generations=generations,
-        rate=options.above("--rate", rate, 0, _MAX_RATE),
+        rate=rate,
         seed=seed,
     )
 
@@ -141,9 +160,9 @@ def _load(
 def _measure(plan: Plan) -> dict[str, Any]:
     from sonic_eks.bench.measure import measure
     from sonic_eks.bench.progress import RunProgress
-    from sonic_eks.teardown.progress import TerminalLine
+    from sonic_eks.progress import TerminalLine
 
-    with TerminalLine(sys.stderr) as line:
+    with TerminalLine(sys.stderr, "asking the service") as line:
         return asyncio.run(measure(plan, RunProgress(line))).to_dict()
 
 

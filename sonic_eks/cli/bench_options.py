@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sonic_eks.bench.plan import Arrivals, Protocol
+from sonic_eks.bench.plan import BYTES_PER_SAMPLE, Arrivals, Protocol
 from sonic_eks.errors import SonicEksError, shown
+
+
+def _above(low: float, high: float) -> Callable[[typer.CallbackParam, float | None], float | None]:
+    """Return a check for numbers above `low` and at most `high`."""
+
+    def check(parameter: typer.CallbackParam, value: float | None) -> float | None:
+        if value is None or (math.isfinite(value) and low < value <= high):
+            return value
+        raise SonicEksError(
+            f"{parameter.opts[0]}: got {shown(value)}; allowed: above {low:g}, at most {high:g}"
+        )
+
+    return check
+
+
+def _percent(parameter: typer.CallbackParam, value: float) -> float:
+    """Refuse what is not from 0 to 100."""
+    if math.isfinite(value) and 0 <= value <= 100:
+        return value
+    raise SonicEksError(f"{parameter.opts[0]}: got {shown(value)}; allowed: 0 to 100")
+
+
+def _encoding(parameter: typer.CallbackParam, value: str) -> str:
+    """Refuse what has no fixed bytes a second."""
+    if value in BYTES_PER_SAMPLE:
+        return value
+    raise SonicEksError(
+        f"{parameter.opts[0]}: got {shown(value)}; allowed: {', '.join(BYTES_PER_SAMPLE)}"
+    )
+
 
 UrlArgument = Annotated[
     str | None, typer.Argument(metavar="URL", help="http://HOST:PORT of the service.")
@@ -19,7 +50,10 @@ ConcurrencyOption = Annotated[
     typer.Option(min=1, max=10_000, help="One run with so many generations in progress."),
 ]
 RateOption = Annotated[
-    float | None, typer.Option(help="One run with so many generations a second (open loop).")
+    float | None,
+    typer.Option(
+        callback=_above(0, 10_000), help="One run with so many generations a second (open loop)."
+    ),
 ]
 ArrivalsOption = Annotated[
     Arrivals | None, typer.Option(help="With --rate: poisson (default) or constant.")
@@ -30,11 +64,22 @@ MaxConcurrencyOption = Annotated[
 GenerationsOption = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Generations that count in a run.")
 ]
-SloOption = Annotated[float, typer.Option(help="Objective: time to first byte in ms.")]
-PercentileOption = Annotated[float, typer.Option(help="Percentile that keeps it.")]
-UnderrunOption = Annotated[float, typer.Option(help="Generations in % that may stand still.")]
+SloOption = Annotated[
+    float,
+    typer.Option(callback=_above(0, 60_000), help="Objective: time to first byte in ms."),
+]
+PercentileOption = Annotated[
+    float, typer.Option(callback=_above(0, 100), help="Percentile that keeps it.")
+]
+UnderrunOption = Annotated[
+    float, typer.Option(callback=_percent, help="Generations in % that may stand still.")
+]
 SpeakingOption = Annotated[
-    float, typer.Option(help="Share of a conversation in which the service speaks, in %.")
+    float,
+    typer.Option(
+        callback=_above(0, 100),
+        help="Share of a conversation in which the service speaks, in %.",
+    ),
 ]
 ProtocolOption = Annotated[Protocol, typer.Option(help="How audio is asked for.")]
 ContextsOption = Annotated[
@@ -47,12 +92,22 @@ PlaybackOption = Annotated[
     int, typer.Option(min=0, max=60_000, help="Audio in ms that a listener collects first.")
 ]
 TimeoutOption = Annotated[
-    float, typer.Option(help="Longest wait in s for a connection or for more audio.")
+    float,
+    typer.Option(
+        callback=_above(0, 600), help="Longest wait in s for a connection or for more audio."
+    ),
+]
+WatchOption = Annotated[
+    float,
+    typer.Option(
+        callback=_above(0, 3600),
+        help="Longest wait in s for the end of an idle server after SIGTERM.",
+    ),
 ]
 ModelOption = Annotated[str, typer.Option(help="Model id.")]
 VoiceOption = Annotated[str, typer.Option(help="Voice id.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the texts, which are English.")]
-EncodingOption = Annotated[str, typer.Option(help="Encoding of the audio.")]
+EncodingOption = Annotated[str, typer.Option(callback=_encoding, help="Encoding of the audio.")]
 SampleRateOption = Annotated[int, typer.Option(min=8000, max=48_000, help="Samples a second.")]
 KeyEnvOption = Annotated[str, typer.Option(help="Environment variable that holds the API key.")]
 KeyFileOption = Annotated[Path | None, typer.Option(help="File that holds the API key.")]
@@ -79,24 +134,3 @@ OutputsOption = Annotated[
     Path | None,
     typer.Option(help="With --job: file of `cdk deploy --outputs-file`; fills in the account."),
 ]
-
-
-def above(option: str, value: float, low: float, high: float) -> float:
-    """Return a number above `low` and at most `high`; refuse any other."""
-    if math.isfinite(value) and low < value <= high:
-        return value
-    raise SonicEksError(f"{option}: got {shown(value)}; allowed: above {low:g}, at most {high:g}")
-
-
-def percent(option: str, value: float) -> float:
-    """Return a number from 0 to 100; refuse any other."""
-    if math.isfinite(value) and 0 <= value <= 100:
-        return value
-    raise SonicEksError(f"{option}: got {shown(value)}; allowed: 0 to 100")
-
-
-def one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return one of several words; refuse any other."""
-    if value in allowed:
-        return value
-    raise SonicEksError(f"{option}: got {shown(value)}; allowed: {', '.join(allowed)}")

@@ -34,9 +34,6 @@ StreamsOption = Annotated[int, typer.Option(min=1, max=100, help="Generations at
 CharactersOption = Annotated[
     int, typer.Option(min=100, max=20_000, help="Length of their text; they must last for seconds.")
 ]
-WatchOption = Annotated[
-    float, typer.Option(help="Longest wait in s for the end of an idle server after SIGTERM.")
-]
 OutOption = Annotated[Path | None, typer.Option(help="File for the configuration that fits.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it ends something.")]
 
@@ -50,7 +47,7 @@ def verify_drain(
     streams: StreamsOption = 4,
     characters: CharactersOption = 1500,
     max_concurrency: options.MaxConcurrencyOption = 32,
-    watch_seconds: WatchOption = 30.0,
+    watch_seconds: options.WatchOption = 30.0,
     protocol: options.ProtocolOption = Protocol.WEBSOCKET,
     timeout: options.TimeoutOption = 10.0,
     model: options.ModelOption = "sonic-3",
@@ -79,7 +76,7 @@ def verify_drain(
         streams=streams,
         stream_characters=characters,
         max_concurrency=max_concurrency,
-        watch_seconds=options.above("--watch-seconds", watch_seconds, 0, 3600),
+        watch_seconds=watch_seconds,
     )
     target = Target(
         url=inputs.service_url(url) if url is not None else "",
@@ -87,7 +84,7 @@ def verify_drain(
         protocol=protocol,
         model=model,
         voice=voice,
-        timeout_seconds=options.above("--timeout", timeout, 0, 600),
+        timeout_seconds=timeout,
     )
     subject: Pod | LocalProcess | None = None
     if pod is not None:
@@ -112,7 +109,7 @@ async def _experiment(
     from dataclasses import replace
 
     from sonic_eks.bench.check import check_service
-    from sonic_eks.teardown.progress import TerminalLine
+    from sonic_eks.progress import TerminalLine
     from sonic_eks.verify_drain.experiment import Experiment
     from sonic_eks.verify_drain.subject import Pod
 
@@ -123,7 +120,7 @@ async def _experiment(
             forwarded = await stack.enter_async_context(subject.forwarded(API_PORT))
             target = replace(target, url=forwarded)
         await check_service(target)
-        line = stack.enter_context(TerminalLine(sys.stderr))
+        line = stack.enter_context(TerminalLine(sys.stderr, "asking the service"))
         return await Experiment(target, subject, settings, line.show).run()
 
 
