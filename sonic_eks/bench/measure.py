@@ -14,7 +14,7 @@ from sonic_eks.bench.check import check_service
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.bench.run import Reporter, Run, run
 from sonic_eks.bench.search import Search
-from sonic_eks.bench.statistics import in_ms, plain, ttfb_percentile
+from sonic_eks.bench.statistics import counts, in_ms, plain, ttfb_percentile
 
 REPEATS = 2
 """How often a run is repeated in which the client was the bottleneck."""
@@ -215,6 +215,16 @@ def _run_dict(one: Run, slo: Slo) -> dict[str, Any]:
         "valid": summary.valid,
         "sloKept": summary.valid and not missed,
         "missed": missed,
+        "examples": _examples(one),
         "ttfbAtPercentile": plain(ttfb_percentile(one.records, slo.percentile)),
         **{key: plain(value) for key, value in asdict(summary).items()},
     }
+
+
+def _examples(one: Run) -> dict[str, str]:
+    """Return what the first failure of each kind said."""
+    found: dict[str, str] = {}
+    for record in one.records:
+        if counts(record) and not record.completed:
+            found.setdefault(str(record.outcome), record.detail)
+    return found

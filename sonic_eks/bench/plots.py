@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from sonic_eks.bench.record import Outcome
 from sonic_eks.bench.table import shown_runs
@@ -79,6 +80,7 @@ def _figure(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.grid(visible=True, alpha=0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure, axes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from sonic_eks.bench.table import HEADINGS, capacity_lines, load_of, row
+from sonic_eks.bench.table import HEADINGS, capacity_lines, failure_lines, row
 
 _STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
@@ -50,11 +50,6 @@ def html_report(result: dict[str, Any]) -> str:
         for title, png in plots(result).items()
     )
     notes = _NOTES.split("\n\n")
-    failures = [
-        f"{load_of(one['load'])}: {count} {outcome}"
-        for one in result["runs"]
-        for outcome, count in one["failures"].items()
-    ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>Load test of {escape(target['url'])}</title><style>{_STYLE}</style></head><body>\n"
@@ -62,7 +57,7 @@ def html_report(result: dict[str, Any]) -> str:
         f"{_paragraphs(capacity_lines(result))}"
         f"{_paragraphs(result['problems'], 'problem')}"
         f"{images}<h2>Runs</h2>\n{_table(HEADINGS, map(row, result['runs']))}"
-        f"{_list(failures)}{_paragraphs(notes)}"
+        f"{_list(failure_lines(result))}{_paragraphs(notes)}"
         f"<h2>What was asked</h2>\n{_table(('', ''), facts.items())}</body></html>\n"
     )
 

@@ -74,6 +74,17 @@ def capacity_lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
+def failure_lines(result: dict[str, Any]) -> list[str]:
+    """Return how many failed in each run, by kind, and what the first of them said."""
+    lines = []
+    for one in result["runs"]:
+        for outcome, count in one["failures"].items():
+            said = one["examples"].get(outcome)
+            such = f", the first: {said}" if said else ""
+            lines.append(f"{load_of(one['load'])}: {count} {outcome}{such}")
+    return lines
+
+
 def _ms(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds * 1000:.1f}"
 

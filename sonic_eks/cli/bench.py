@@ -17,7 +17,7 @@ from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.deployment import load_deployment
-from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, one_line
 from sonic_eks.late import resolve
 from sonic_eks.manifests import read_outputs, to_yaml
 
@@ -209,7 +209,7 @@ class _Outputs:
 
     def give(self, result: dict[str, Any]) -> None:
         """Print and write a result; exit 1 when it has problems."""
-        from sonic_eks.bench.table import HEADINGS, capacity_lines, row
+        from sonic_eks.bench.table import HEADINGS, capacity_lines, failure_lines, row
 
         if self.as_json:
             print(json.dumps(result, indent=2))
@@ -219,8 +219,8 @@ class _Outputs:
             for cells in rows:
                 padded = (c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))
                 print("  ".join((cells[0].ljust(widths[0]), *padded)))
-            for line in capacity_lines(result):
-                print(line)
+            for line in (*failure_lines(result), *capacity_lines(result)):
+                print(one_line(line))
         print(*result["problems"], sep="\n", end="\n" * bool(result["problems"]), file=sys.stderr)
         self._write(result)
         if result["problems"]:

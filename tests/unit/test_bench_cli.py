@@ -165,6 +165,7 @@ def one(concurrency: int, **changes: Any) -> dict[str, Any]:
         "valid": True,
         "sloKept": True,
         "missed": [],
+        "examples": {},
         "ttfbAtPercentile": 0.055,
         "generations": 300,
         "failures": {},
@@ -189,6 +190,7 @@ FAILED = {
     "sloKept": False,
     "missed": ["TTFB p95 is never, over 100 ms"],
     "failures": {"rejected": 60},
+    "examples": {"rejected": "status 429: too \x1b[31mmany"},
     "ttfb": {"50": 0.08, "90": None, "95": None, "99": None},
     "rtf": {"50": 0.2, "90": None, "95": None, "99": None},
     "stuttering": 30,
@@ -243,6 +245,7 @@ def test_a_result_as_text(run: Run, tmp_path: Path) -> None:
         *("0.20", "105", "1.0", "60", "30", "1.0", "missed"),
     ]
     assert lines[4].endswith("not valid")
+    assert r"4 in progress: 60 rejected, the first: status 429: too \x1b[31mmany" in lines
     assert "capacity at 100 ms at p95: 2 generations in progress" in lines
     assert "conversations, the service speaking 40 % of the time: 9" in lines
     assert "where one GPU serves all of this: scaling.generationsPerGpu: 2" in lines
@@ -274,7 +277,7 @@ def test_the_report_holds_plots_and_figures(run: Run, tmp_path: Path) -> None:
         width, height = struct.unpack(">II", image[16:24])
         assert width > 600
         assert height > 300
-    assert "4 in progress: 60 rejected" in html
+    assert "4 in progress: 60 rejected, the first: status 429: too" in html
     assert "not valid" in html
     assert html.index("Time to first byte against generations in progress") < html.index("<table")
 

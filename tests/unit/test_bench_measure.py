@@ -94,7 +94,7 @@ def test_an_objective_that_one_generation_misses_is_one_line(
 
 def test_a_single_run_says_what_it_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     def service(load: Load, processes: int) -> tuple[list[Record], float]:
-        failed = [record(n, outcome=Outcome.CLOSED) for n in range(20, 22)]
+        failed = [record(n, outcome=Outcome.CLOSED, detail=f"no. {n}") for n in range(20, 22)]
         return [*answers(0.05, underruns=1), *failed], 0.0
 
     result, listener = run(monkeypatch, service, load=Load(arrivals=Arrivals.POISSON, rate=2.5))
@@ -106,6 +106,7 @@ def test_a_single_run_says_what_it_misses(monkeypatch: pytest.MonkeyPatch) -> No
     [one] = result.to_dict()["runs"]
     assert (one["sloKept"], one["valid"], one["ttfbAtPercentile"]) == (False, True, None)
     assert one["failures"] == {"closed": 2}
+    assert one["examples"] == {"closed": "no. 20"}
     loose = Slo(percentile=90, underrun_percent=100)
     result, _ = run(monkeypatch, service, slo=loose)
     assert result.problems == []
