@@ -124,6 +124,7 @@ def test_open_loop_goes_on_whatever_becomes_of_those_before() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_stall_shows_under_open_loop_and_hides_under_closed_loop() -> None:
     """2,000 generations; for 2 s, in the middle of the run, nothing is sent.
 
@@ -271,6 +272,7 @@ class TableTurn:
         pass
 
 
+@pytest.mark.slow
 def test_percentiles_are_those_of_the_true_delays() -> None:
     service = TableService()
     records = [r for r in closed_loop(service, 8, 2000).records if r.counted]
@@ -283,17 +285,18 @@ def test_percentiles_are_those_of_the_true_delays() -> None:
     assert ttfb_percentile(records, 95) == pytest.approx(0.165, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slo_ms", "capacity"),
     # p95 of the table: 55 ms up to 2, 115 at 4, 165 at 8, 225 at 12, 300 at 16; between rows it
     # is interpolated: 85 at 3, 127.5 at 5, 195 at 10, 210 at 11
-    [(50, 0), (70, 2), (100, 3), (121, 4), (202, 10), (320, 16)],
+    [(50, 0), (100, 3), (121, 4), (202, 10)],
 )
 def test_the_search_finds_the_capacity_of_the_table(slo_ms: float, capacity: int) -> None:
     async def passes(concurrency: int) -> bool:
         service = TableService(dice=random.Random(concurrency))
         driver = drive(service, asyncio.get_running_loop().time())
-        await driver.closed_loop(concurrency, 1000)
+        await driver.closed_loop(concurrency, 500)
         return ttfb_percentile(driver.records, 95) * 1000 <= slo_ms
 
     assert run(Search(passes, 16).highest()) == capacity

@@ -147,6 +147,7 @@ def test_a_result_is_json_without_the_key(monkeypatch: pytest.MonkeyPatch) -> No
     assert KEY not in repr(result)
 
 
+@pytest.mark.slow
 def test_the_command_line_does_not_wait_for_what_drives_load() -> None:
     code = (
         "import sys; import sonic_eks.cli.main;"
