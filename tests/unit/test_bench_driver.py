@@ -296,7 +296,7 @@ def test_the_search_finds_the_capacity_of_the_table(slo_ms: float, capacity: int
     async def passes(concurrency: int) -> bool:
         service = TableService(dice=random.Random(concurrency))
         driver = drive(service, asyncio.get_running_loop().time())
-        await driver.closed_loop(concurrency, 500)
+        await driver.closed_loop(concurrency, 1000)
         return ttfb_percentile(driver.records, 95) * 1000 <= slo_ms
 
     assert run(Search(passes, 16).highest()) == capacity
