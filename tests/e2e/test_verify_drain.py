@@ -31,9 +31,9 @@ WORKERS = {
     "ignore": OnSigterm.IGNORES,
 }
 
-QUICK = Settings(streams=2, stream_characters=900, watch_seconds=2.0, offer_seconds=1.0)
+QUICK = Settings(streams=2, stream_characters=700, watch_seconds=1.5, offer_seconds=0.8)
 SETTINGS = replace(QUICK, max_concurrency=16)
-CLOCK = 5
+CLOCK = 8
 
 
 def experiment(url: str, subject: Subject | None, settings: Settings = SETTINGS) -> Experiment:
