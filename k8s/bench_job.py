@@ -18,8 +18,9 @@ from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
-from sonic_eks.k8s.placement import Placement, Pool
+from sonic_eks.k8s.placement import Placement
 from sonic_eks.k8s.pods import container_security, pod_template, resources
+from sonic_eks.nodes.pools import Pool
 
 BENCH = "sonic-bench"
 """Name of the namespace and of what is in it; none of the deployment's own stacks has it."""

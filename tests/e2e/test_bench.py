@@ -64,7 +64,7 @@ def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
 def load(
     service: Served, *, processes: int = 1, target: dict[str, Any] | None = None, **what: Any
 ) -> Run:
-    of = Target(url=service.url, key=KEY, **{"timeout_seconds": 0.6, **(target or {})})
+    of = Target(url=service.url, key=KEY, **{"timeout_seconds": 1.0, **(target or {})})
     return asyncio.run(bench_run.run(of, Load(**what), processes=processes, reporter=Quiet()))
 
 
@@ -132,7 +132,7 @@ def test_every_protocol_hears_all_of_the_audio(
         truth = service.truth()
         over = [r.ttfb_seconds - (truth[r.context_id] or 0) for r in counted(run)]
         assert min(over) > 0, "heard before it was sent"
-        assert statistics.median(over) < 0.05
+        assert statistics.median(over) < 0.1
 
 
 @pytest.mark.parametrize(
