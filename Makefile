@@ -32,7 +32,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup node synth deploy destroy test test-fast mutate lint format bench docs lock clean distclean
+.PHONY: help setup node synth diff deploy destroy test test-fast mutate lint format bench docs lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,9 +44,13 @@ synth: setup ## templates and manifests of CONFIG into OUT; needs no AWS account
 	@$(CDK) synth $(CDK_CONTEXT) --quiet $(CDK_ARGS)
 	@$(BIN)/sonic-eks summary "$$CONFIG" --out "$$OUT"
 
-deploy: setup ## create or update every stack of CONFIG
+diff: setup ## what a deployment of CONFIG would change; needs credentials
 	@$(BIN)/sonic-eks config check "$$CONFIG"
-	@$(CDK) deploy $(or $(STACKS),--all) --force $(CDK_CONTEXT) \
+	@$(CDK) diff $(or $(STACKS),--all) $(CDK_CONTEXT) $(CDK_ARGS)
+
+deploy: setup ## create or update every stack of CONFIG (YES=1: without asking)
+	@$(BIN)/sonic-eks config check "$$CONFIG"
+	@$(CDK) deploy $(or $(STACKS),--all) --force $(if $(YES),--require-approval never) $(CDK_CONTEXT) \
 		--outputs-file "$$OUT/$(if $(STACKS),outputs-of-some,outputs).json" $(CDK_ARGS)
 
 destroy: setup ## remove workload, nodes and every stack of CONFIG (YES=1: without asking)

@@ -24,13 +24,13 @@ class ServiceAlarms(Construct):
     scope, construct_id : Construct, str
         Parent and id.
     load_balancer, target_group : NetworkLoadBalancer, NetworkTargetGroup
-        What callers reach, and the API pods behind it.
+        What callers reach, and the pods behind it.
     cluster_name : str
         Name of the EKS cluster.
     file_system_id : str
         Id of the weights' file system.
     min_healthy_targets : int
-        API pods below which the service has lost its redundancy.
+        Pods below which the service has lost its redundancy.
     unschedulable_minutes : int
         Minutes that a pod may wait for a node: boot of a node, images and weights included.
     min_free_bytes : int
@@ -65,7 +65,7 @@ class ServiceAlarms(Construct):
             self._alarm(
                 "TooFewTargets",
                 self.healthy_targets,
-                f"fewer than {min_healthy_targets} API pods take calls",
+                f"fewer than {min_healthy_targets} pods take calls",
                 below=min_healthy_targets,
                 minutes=3,
                 # No target at all is no data point.

@@ -7,10 +7,10 @@ reach.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sonic_eks.catalogue import Catalogue
-from sonic_eks.k8s.labels import PART_OF
 from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE, POOL_LABEL, Pool
 from sonic_eks.upstream import Kind
 
@@ -75,7 +75,13 @@ def karpenter(
 
 
 def load_balancer_controller(
-    catalogue: Catalogue, *, cluster_name: str, vpc_id: str, region: str, service_account: str
+    catalogue: Catalogue,
+    *,
+    cluster_name: str,
+    vpc_id: str,
+    region: str,
+    service_account: str,
+    target_labels: Mapping[str, str],
 ) -> Values:
     """Return the values of the AWS Load Balancer Controller's chart.
 
@@ -115,15 +121,10 @@ def load_balancer_controller(
         "createIngressClassResource": False,
         "ingressClassParams": {"create": False},
         "controllerConfig": {"featureGates": {"EnableServiceController": False}},
-        # An API pod without its readiness gate would count as available before it is a healthy
-        # target. Other pods start without this controller.
+        # A pod that callers reach, without its readiness gate, would count as available before it
+        # is a healthy target. Other pods start without this controller.
         "podMutatorWebhookConfig": {"failurePolicy": "Fail"},
-        "objectSelector": {
-            "matchLabels": {
-                "app.kubernetes.io/part-of": PART_OF,
-                "app.kubernetes.io/component": "api",
-            }
-        },
+        "objectSelector": {"matchLabels": dict(target_labels)},
         **_ON_SYSTEM_NODES,
     }
 

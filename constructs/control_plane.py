@@ -45,6 +45,8 @@ class ControlPlane(Construct):
         IPv4 range of Kubernetes Services.
     admin_role_arns : sequence of str
         IAM roles that administer the cluster.
+    api_client_cidrs : sequence of str
+        IPv4 ranges from where the Kubernetes API may be reached.
     chart_repositories : sequence of str
         Names of the ECR repositories that Helm charts are installed from.
     log_retention_days : int
@@ -69,6 +71,7 @@ class ControlPlane(Construct):
         subnets: Sequence[ec2.ISubnet],
         service_cidr: str,
         admin_role_arns: Sequence[str],
+        api_client_cidrs: Sequence[str],
         chart_repositories: Sequence[str],
         log_retention_days: int,
         deletion_protection: bool,
@@ -86,7 +89,7 @@ class ControlPlane(Construct):
             secrets_encryption_key=self._secrets_key(),
             cluster_logging=list(eks.ClusterLoggingTypes),
             role=self._role(),
-            security_group=self._security_group(vpc),
+            security_group=self._security_group(vpc, api_client_cidrs),
             # Add-ons are managed, and nodes come as node groups of their own.
             bootstrap_self_managed_addons=False,
             default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
@@ -148,16 +151,19 @@ class ControlPlane(Construct):
         )
         return role
 
-    def _security_group(self, vpc: ec2.IVpc) -> ec2.SecurityGroup:
+    def _security_group(self, vpc: ec2.IVpc, clients: Sequence[str]) -> ec2.SecurityGroup:
         # EKS makes the group that nodes and control plane share. CDK insists on a second one for
-        # the control plane's interfaces and opens it to the world: this one has no rule.
-        return ec2.SecurityGroup(
+        # the control plane's interfaces and opens it to the world: this one admits those named.
+        group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
             vpc=vpc,
             description="EKS control plane; no rules beside those of the cluster security group",
             allow_all_outbound=False,
         )
+        for cidr in clients:
+            group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(443), "Kubernetes API")
+        return group
 
     def _log_group(self, cluster_name: str, retention_days: int) -> logs.CfnLogGroup:
         # EKS writes to this name and would make a group that is kept for ever.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, IDependable
@@ -38,6 +40,8 @@ class Controllers(Construct):
         Karpenter's interruption queue.
     gpus : bool
         Whether the nodes of the GPU pool have any; those of a stand-in do not.
+    target_labels : mapping
+        Labels of the pods that the load balancer leads to.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Controllers(Construct):
         vpc_id: str,
         queue_name: str,
         gpus: bool,
+        target_labels: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)
         self._cluster = cluster
@@ -80,6 +85,7 @@ class Controllers(Construct):
                 vpc_id=vpc_id,
                 region=region,
                 service_account=lbc.SERVICE_ACCOUNT,
+                target_labels=target_labels,
             ),
         )
         self._chart("keda", KEDA_NAMESPACE, chart_values.keda(catalogue))

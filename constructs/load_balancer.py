@@ -1,4 +1,4 @@
-"""The internal network load balancer in front of the API pods."""
+"""The internal network load balancer in front of the pods that serve."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StreamLoadBalancer(Construct):
     vpc : aws_ec2.IVpc
         The VPC.
     subnet : aws_ec2.ISubnet
-        Where its addresses are, in the zone of the API pods.
+        Where its addresses are, in the zone of the pods.
     name : str
         Physical name, 32 characters at most.
     client_cidrs : sequence of str

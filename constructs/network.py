@@ -87,7 +87,8 @@ class SonicVpc(Construct):
         """Give system and serving subnets a NAT gateway in the inference zone.
 
         One, since only the license proxy goes out, and it runs in that zone with all that serves
-        a stream: a gateway in another zone would outlive what it is there for.
+        a stream: a gateway in another zone would outlive what it is there for. (Beside servers
+        that stand alone it may run on a system node of another zone, and goes out from here.)
         """
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
         attachment = ec2.CfnVPCGatewayAttachment(

@@ -25,6 +25,9 @@ WORKER_LOAD = "inferno_worker_load"
 ACTIVE_STREAMS = "sonic_active_streams"
 """Connections of a pod with payload in the last `drain.idleSeconds` (the stream gate)."""
 
+_CANNOT_LOOK = 'sonic_gate_source{%s,watch="sockets",source="none"} == 1'
+"""Gates that answer, and leave the value out since they cannot read the pod's sockets."""
+
 
 def active_generations(model: str | None = None) -> str:
     """Return the query for the generations in progress on the workers.
@@ -68,15 +71,19 @@ def _held_sum(metric: str, where: Mapping[str, str]) -> str:
     """Return a sum over pods in which each counts with its last value.
 
     A pod that is gone is no longer a target and drops out with the window; a target that cannot
-    be scraped keeps its last value, so that a partial view is never taken for less load. Where no
-    pod has a value the result is empty, not zero: a silent metric must not scale in.
+    be scraped, and a gate that cannot look, keep their last value, so that a partial view is never
+    taken for less load. Where no pod has a value the result is empty, not zero: a silent metric
+    must not scale in.
     """
     labels = {"namespace": SONIC_NAMESPACE, **where}
     selector = ",".join(f'{name}="{value}"' for name, value in labels.items())
     series = f"{metric}{{{selector}}}"
+    unknown = f"up{{{selector}}} == 0"
+    if metric == ACTIVE_STREAMS:
+        unknown += f" or {_CANNOT_LOOK % selector}"
     return (
         f"sum(last_over_time({series}[{WINDOW_SECONDS}s])"
         f" or last_over_time({series}[{HOLD_SECONDS}s])"
         # A pod has several targets: the one that the value comes from counts.
-        f" and on (namespace, pod, instance) (up{{{selector}}} == 0))"
+        f" and on (namespace, pod, instance) ({unknown}))"
     )

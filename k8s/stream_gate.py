@@ -10,21 +10,18 @@ from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config.node_rules import GATE_MIB, GATE_MILLICORES
 from sonic_eks.config.service import Drain
 from sonic_eks.config.standalone import GATE_PORT
-from sonic_eks.k8s.chart import DeploymentChart, metadata
+from sonic_eks.k8s.chart import DeploymentChart
 from sonic_eks.k8s.labels import Labels
-from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.pods import container_security, content_hash, resources
+from sonic_eks.k8s.pods import container_security, resources
 from sonic_eks.k8s.probes import http_probe
-from sonic_eks.sidecar_code import sidecar_code
+from sonic_eks.k8s.sidecars import FOLDER, PodCode
 
 GATE = "stream-gate"
 GATE_PORT_NAME = "gate"
 
-_PACKAGE = "stream_gate"
-_FOLDER = "/opt/sonic"
-_MOUNT = f"{_FOLDER}/sidecar/{_PACKAGE}"
 _USER = 65534  # nobody
-_VOLUME = "stream-gate"
+
+GATE_CODE = PodCode("stream_gate", GATE)
 
 
 class StreamGate(DeploymentChart):
@@ -32,13 +29,7 @@ class StreamGate(DeploymentChart):
 
     def build(self) -> None:
         """Add the ConfigMap, one key a file."""
-        labels = Labels.of(self.config, GATE, component="drain")
-        k8s.KubeConfigMap(
-            self,
-            "Code",
-            metadata=metadata(GATE, labels, namespace=SONIC_NAMESPACE),
-            data=sidecar_code(_PACKAGE),
-        )
+        GATE_CODE.add_config_map(self, Labels.of(self.config, GATE, component="drain"))
 
 
 def gate_container(
@@ -71,8 +62,7 @@ def gate_container(
         name=GATE,
         image=catalogue.image(PYTHON_IMAGE),
         restart_policy="Always",
-        # The folder cannot be written, and Python need not try.
-        command=["python3", "-B", "-m", f"sidecar.{_PACKAGE}"],
+        command=GATE_CODE.command,
         args=[
             f"--port={GATE_PORT}",
             *watch,
@@ -80,7 +70,7 @@ def gate_container(
             f"--budget-seconds={drain.budget_seconds}",
             f"--idle-seconds={drain.idle_seconds}",
         ],
-        working_dir=_FOLDER,
+        working_dir=FOLDER,
         ports=[k8s.ContainerPort(name=GATE_PORT_NAME, container_port=GATE_PORT)],
         # No CPU limit: a look that comes late is a drain that ends late.
         resources=resources(cpu_millicores=GATE_MILLICORES, memory_mib=GATE_MIB, ephemeral_mib=16),
@@ -90,23 +80,8 @@ def gate_container(
         readiness_probe=http_probe("/ready", GATE_PORT_NAME, period_seconds=5, failures=3),
         # It answers while a drain runs whatever else is wrong: a restart would end the drain.
         liveness_probe=http_probe("/live", GATE_PORT_NAME, period_seconds=20, failures=6),
-        volume_mounts=[
-            k8s.VolumeMount(
-                name=_VOLUME, mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}", read_only=True
-            ),
-            *mounts,
-        ],
+        volume_mounts=[GATE_CODE.mount, *mounts],
     )
-
-
-def gate_volume() -> k8s.Volume:
-    """Return the volume with the gate's code."""
-    return k8s.Volume(name=_VOLUME, config_map=k8s.ConfigMapVolumeSource(name=GATE))
-
-
-def gate_annotations() -> dict[str, str]:
-    """Return pod annotations that change with the gate's code, so that pods follow it."""
-    return content_hash("".join(sidecar_code(_PACKAGE).values()), of=GATE)
 
 
 def drain_hook() -> k8s.Lifecycle:

@@ -21,6 +21,7 @@ from sonic_eks.constructs.controllers import Controllers
 from sonic_eks.constructs.karpenter import Karpenter
 from sonic_eks.constructs.load_balancer_controller import LoadBalancerControllerRole
 from sonic_eks.constructs.node_pools import GENERATION_LABEL, ManagedNodePool, node_role
+from sonic_eks.k8s.sonic.front import front_of
 from sonic_eks.late import Late
 from sonic_eks.names import Names, karpenter_instance_profile
 from sonic_eks.nodes.pools import FSX_STARTUP_TAINT, GPU_RESOURCE, POOL_LABEL, Pool
@@ -124,6 +125,7 @@ class ClusterStack(DeploymentStack):
             subnets=subnets,
             service_cidr=config.cluster.service_cidr,
             admin_role_arns=config.cluster.admin_role_arns,
+            api_client_cidrs=config.cluster.api_client_cidrs,
             chart_repositories=[
                 artifact.repository
                 for artifact in catalogue.artifacts
@@ -165,6 +167,7 @@ class ClusterStack(DeploymentStack):
             vpc_id=vpc_id,
             queue_name=names.karpenter_queue,
             gpus=config.gpu_type.gpus > 0,
+            target_labels=front_of(config).labels.selector,
         )
         controllers.karpenter.node.add_dependency(karpenter, placement_group)
         controllers.load_balancer_controller.node.add_dependency(lbc_role)

@@ -92,7 +92,7 @@ class ObservabilityStack(DeploymentStack):
                         right=[metrics.new_flow_count(period=period)],
                     ),
                     cloudwatch.GraphWidget(
-                        title="API pods that take calls", left=[alarms.healthy_targets]
+                        title="Pods that take calls", left=[alarms.healthy_targets]
                     ),
                     cloudwatch.GraphWidget(
                         title="Resets",

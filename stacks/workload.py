@@ -22,8 +22,8 @@ from sonic_eks.stacks.base import DeploymentStack
 class WorkloadStack(DeploymentStack):
     """Applies the cdk8s charts, in the steps of `sonic_eks.lifecycle.order`.
 
-    The identities of pods that read secrets are here, beside the pods: they are there before and
-    go after them, also when the configuration names other secrets.
+    The identities of pods that read secrets are here, beside the pods: they are made before them
+    and deleted after them. An update changes what a role may read before it changes the pods.
 
     Its deletion drains the service: scalers go first, then what they scale, then what that lies
     on; nodes go last, and the guard sees to it that they are gone.

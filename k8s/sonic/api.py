@@ -16,7 +16,7 @@ from sonic_eks.k8s.sonic.front import API, API_PORT, HTTP_PORT_NAME, READY_PATH,
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.pods import METRICS_PORT, environment, vendor_security
 from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
-from sonic_eks.k8s.stream_gate import drain_hook, gate_annotations, gate_container, gate_volume
+from sonic_eks.k8s.stream_gate import GATE_CODE, drain_hook, gate_container
 from sonic_eks.k8s.weights import weights_mount, weights_volume
 from sonic_eks.nodes.pools import Pool
 
@@ -61,12 +61,12 @@ class Api(DeploymentChart):
                         )
                     ],
                     volumes=[
-                        gate_volume(),
+                        GATE_CODE.volume,
                         *([weights_volume()] if self._weights_path else []),
                         *secrets.volumes,
                     ],
                     service_account=secrets.service_account,
-                    annotations=gate_annotations() | secrets.annotations,
+                    annotations=GATE_CODE.annotations | secrets.annotations,
                 ),
             ),
         )

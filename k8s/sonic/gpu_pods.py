@@ -15,7 +15,7 @@ from sonic_eks.k8s.placement import Placement, spread_over_nodes
 from sonic_eks.k8s.pods import disruption_budget, one_by_one, pod_template, resources
 from sonic_eks.k8s.sonic.license_proxy import LICENSE_URL
 from sonic_eks.k8s.sonic.secrets import PodSecrets
-from sonic_eks.k8s.stream_gate import gate_annotations, gate_volume
+from sonic_eks.k8s.stream_gate import GATE_CODE
 from sonic_eks.k8s.weights import weights_volume
 from sonic_eks.nodes.pools import Pool
 
@@ -80,9 +80,9 @@ def gpu_deployment(
                 grace_seconds=grace,
                 init_containers=[gate],
                 service_account=secrets.service_account,
-                annotations=gate_annotations() | secrets.annotations | (annotations or {}),
+                annotations=GATE_CODE.annotations | secrets.annotations | (annotations or {}),
                 volumes=[
-                    gate_volume(),
+                    GATE_CODE.volume,
                     weights_volume(),
                     *secrets.volumes,
                     *volumes,

@@ -10,20 +10,16 @@ from constructs import Construct
 from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.config.values import SECRETS_FOLDER
-from sonic_eks.k8s.chart import metadata
 from sonic_eks.k8s.labels import Labels
-from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.pods import container_security, resources
+from sonic_eks.k8s.sidecars import FOLDER, PodCode
 from sonic_eks.k8s.sonic.secrets import secret_mount, secret_volume
-from sonic_eks.sidecar_code import sidecar_code
 
 LICENSE_SEED = "sonic-license-seed"
 
-_PACKAGE = "license_seed"
-_FOLDER = "/opt/sonic"
 _FILE = "license"
 _SECRET = "seed"
-_CODE = "seed-code"
+_CODE = PodCode("license_seed", LICENSE_SEED)
 
 
 def seed_volumes(
@@ -42,17 +38,11 @@ def seed_volumes(
     arn : str
         The secret that holds the license.
     """
-    k8s.KubeConfigMap(
-        scope,
-        LICENSE_SEED,
-        metadata=metadata(LICENSE_SEED, labels, namespace=SONIC_NAMESPACE),
-        data=sidecar_code(_PACKAGE),
-    )
+    _CODE.add_config_map(scope, labels)
     secret = secret_volume(
         scope, config, labels, name=LICENSE_SEED, volume=_SECRET, files={_FILE: arn}
     )
-    code = k8s.Volume(name=_CODE, config_map=k8s.ConfigMapVolumeSource(name=LICENSE_SEED))
-    return [secret, code]
+    return [secret, _CODE.volume]
 
 
 def seed_container(
@@ -77,10 +67,9 @@ def seed_container(
     return k8s.Container(
         name="license-seed",
         image=catalogue.image(PYTHON_IMAGE),
-        # The folder cannot be written, and Python need not try.
-        command=["python3", "-B", "-m", f"sidecar.{_PACKAGE}"],
+        command=_CODE.command,
         args=[f"{SECRETS_FOLDER}/{_FILE}", str(PurePosixPath(data.mount_path, name))],
-        working_dir=_FOLDER,
+        working_dir=FOLDER,
         resources=resources(
             cpu_millicores=50, memory_mib=64, ephemeral_mib=16, cpu_limit_millicores=500
         ),
@@ -88,6 +77,6 @@ def seed_container(
         volume_mounts=[
             data,
             secret_mount(_SECRET),
-            k8s.VolumeMount(name=_CODE, mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}", read_only=True),
+            _CODE.mount,
         ],
     )

@@ -10,11 +10,11 @@ from cdk8s_plus_35 import k8s
 from sonic_eks.catalogue import PYTHON_IMAGE, worker_image
 from sonic_eks.config.service import Model
 from sonic_eks.config.values import SECRETS_FOLDER
-from sonic_eks.k8s.chart import DeploymentChart, metadata
-from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
-from sonic_eks.k8s.pods import container_security, content_hash, literal
+from sonic_eks.k8s.chart import DeploymentChart
+from sonic_eks.k8s.pods import container_security, literal
 from sonic_eks.k8s.probes import http_probe, patient_liveness, tcp_probe
 from sonic_eks.k8s.prometheus import METRICS_PORT_NAME
+from sonic_eks.k8s.sidecars import FOLDER, PodCode
 from sonic_eks.k8s.sonic.front import HTTP_PORT_NAME, front_of
 from sonic_eks.k8s.sonic.gpu_pods import (
     STARTUP_PERIOD_SECONDS,
@@ -26,11 +26,8 @@ from sonic_eks.k8s.sonic.pods import environment, vendor_security
 from sonic_eks.k8s.sonic.secrets import PodSecrets, pod_secrets
 from sonic_eks.k8s.stream_gate import drain_hook, gate_container
 from sonic_eks.k8s.weights import weights_mount
-from sonic_eks.sidecar_code import sidecar_code
 
-_STAND_IN = "stand-in"
-_PACKAGE = "stand_in"
-_FOLDER = "/opt/sonic"
+_STAND_IN = PodCode("stand_in", "stand-in")
 _USER = 65534  # nobody
 
 
@@ -48,16 +45,9 @@ class Standalone(DeploymentChart):
         volumes: tuple[k8s.Volume, ...] = ()
         annotations: dict[str, str] = {}
         if stands_in:
-            code = sidecar_code(_PACKAGE)
-            k8s.KubeConfigMap(
-                self,
-                "StandIn",
-                metadata=metadata(_STAND_IN, front.labels, namespace=SONIC_NAMESPACE),
-                data=code,
-            )
-            source = k8s.ConfigMapVolumeSource(name=_STAND_IN)
-            volumes = (k8s.Volume(name=_STAND_IN, config_map=source),)
-            annotations = content_hash("".join(code.values()), of=_STAND_IN)
+            _STAND_IN.add_config_map(self, front.labels)
+            volumes = (_STAND_IN.volume,)
+            annotations = _STAND_IN.annotations
         gpu_deployment(
             self,
             "Deployment",
@@ -110,23 +100,23 @@ class Standalone(DeploymentChart):
 
     def _stand_in(self, model: Model, secrets: PodSecrets) -> k8s.Container:
         settings = self.config.standalone
-        metrics = settings.metrics_port or settings.port + 1
         return k8s.Container(
             name="server",
             image=self.catalogue.image(PYTHON_IMAGE),
-            command=["python3", "-B", "-m", f"sidecar.{_PACKAGE}"],
-            args=["--host=*", f"--port={settings.port}", f"--metrics-port={metrics}", "--no-key"],
-            working_dir=_FOLDER,
+            command=_STAND_IN.command,
+            args=[
+                "--host=*",
+                f"--port={settings.port}",
+                f"--metrics-port={settings.metrics_port}",
+                "--no-key",
+            ],
+            working_dir=FOLDER,
             env=environment(model.env),
             security_context=container_security(read_only_root=True, user=_USER),
             volume_mounts=[
                 weights_mount(self.config.weights.mount_path),
                 *secrets.mounts,
-                k8s.VolumeMount(
-                    name=_STAND_IN,
-                    mount_path=f"{_FOLDER}/sidecar/{_PACKAGE}",
-                    read_only=True,
-                ),
+                _STAND_IN.mount,
             ],
             **self._common(model),
         )

@@ -66,10 +66,11 @@ class Api:
         faults: Faults,
         *,
         asks_key: bool = True,
+        takes_faults: bool = False,
         log: TextIO | None = None,
     ) -> None:
         self._backend, self._clock, self._faults = backend, clock, faults
-        self._asks_key, self._log = asks_key, log
+        self._asks_key, self._takes_faults, self._log = asks_key, takes_faults, log
 
     async def serve(self, request: web.Request) -> None:
         """Answer on the service port."""
@@ -88,10 +89,10 @@ class Api:
             await self._post(request)
 
     async def serve_metrics(self, request: web.Request) -> None:
-        """Answer on the metrics port; PUT /faults sets the fault."""
+        """Answer on the metrics port; PUT /faults sets the fault, where that is allowed."""
         if request.path == "/metrics":
             await request.answer(200, self._backend.metrics())
-        elif (request.method, request.path) == ("PUT", "/faults"):
+        elif self._takes_faults and (request.method, request.path) == ("PUT", "/faults"):
             try:
                 self._faults = Faults.parse(request.body.decode())
             except ValueError as error:
@@ -195,6 +196,7 @@ def parser() -> argparse.ArgumentParser:
     add("--metrics-port", type=int, required=True)
     add("--on-sigterm", choices=["exit", "ignore"], default="exit")
     add("--no-key", action="store_true", help="serve whoever asks, without an API key")
+    add("--take-faults", action="store_true", help="let PUT /faults on the metrics port set one")
     add("--fault", default="", help="name or name:share, see faults.py")
     add("--log", type=Path, help="file for the time to first audio of each generation")
     add("--capacity", type=int, default=8, help="slots of the standalone model")
@@ -224,6 +226,7 @@ async def run(arguments: argparse.Namespace, backend: Backend) -> None:
         Clock(arguments.clock),
         Faults.parse(arguments.fault),
         asks_key=not arguments.no_key,
+        takes_faults=arguments.take_faults,
         # Open for as long as the process runs.
         log=arguments.log.open("a") if arguments.log else None,
     )

@@ -23,6 +23,10 @@ class Drain:
     _source: str = ""
     _before: frozenset[Key] | None = None
 
+    def again(self, now: float) -> None:
+        """Count its times from now on: who called first may have been no kubelet."""
+        self.start = now
+
     def step(self, state: State) -> bool:
         """Take one look into account; True once the drain is over."""
         if self.reason:

@@ -35,14 +35,15 @@ class Gate:
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
+        self._warm_up = _warm_up_of(settings)
         self._watches: dict[str, Watch] = {}
         idle = settings.idle_seconds
         if settings.watch_port:
-            self._watches["sockets"] = SocketWatch(settings.watch_port, idle)
+            own = self._warm_up.own_ports if self._warm_up is not None else ()
+            self._watches["sockets"] = SocketWatch(settings.watch_port, idle, own)
         if settings.load_url:
             self._watches["load"] = LoadWatch(settings.load_url, settings.load_metric, idle)
         self._seen: dict[str, State] = {}
-        self._warm_up = _warm_up_of(settings)
         self._drain: Drain | None = None
         self._over = asyncio.Event()
         self._failed_looks = 0
@@ -97,7 +98,11 @@ class Gate:
             log("draining", seconds=round(drain.seconds), active=state.active, connections=left)
 
     async def drain(self) -> Drain:
-        """Wait for the drain that is running, or for a new one if none is."""
+        """Wait for the drain that is running, or for a new one if none is.
+
+        A call that joins has the whole of the drain's times still before it: a stray one, before
+        the kubelet's, takes nothing from the streams.
+        """
         if self._drain is None or self._drain.reason:
             self._drain = Drain(
                 self._clock(), self._settings.propagation_seconds, self._settings.budget_seconds
@@ -105,6 +110,8 @@ class Gate:
             self._over = asyncio.Event()
             self._progress = 0.0
             log("drain_started", budget_seconds=self._settings.budget_seconds)
+        else:
+            self._drain.again(self._clock())
         drain, over = self._drain, self._over
         await over.wait()
         return drain

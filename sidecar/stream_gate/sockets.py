@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
 
 Key = Hashable
@@ -18,7 +18,7 @@ _NLM_F_REQUEST_DUMP = 0x001 | 0x300
 _NLM_F_DUMP_INTR = 0x10
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO = 2
-_ESTABLISHED, _CLOSE_WAIT = 1, 8
+_ESTABLISHED, _CLOSE_WAIT, _LISTEN = 1, 8, 10
 _STATES = 1 << _ESTABLISHED | 1 << _CLOSE_WAIT
 _HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port
 _REQUEST = struct.Struct("=BBBxI")  # inet_diag_req_v2: family, protocol, extensions, states
@@ -38,20 +38,22 @@ def _attributes(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]
         at += (length + 3) & ~3
 
 
-def _parse_message(data: bytes, at: int, end: int) -> tuple[int, Key, int] | None:
-    """Local port, key and payload bytes of one inet_diag_msg, or None without counters."""
+def _parse_message(data: bytes, at: int, end: int) -> tuple[int, int, Key, int] | None:
+    """Local and remote port, key and payload bytes of an inet_diag_msg; None without counters."""
     if end - at < _MESSAGE_BYTES:
         return None
-    (port,) = struct.unpack_from("!H", data, at + 4)
+    local, remote = struct.unpack_from("!HH", data, at + 4)
     cookie = data[at + 44 : at + 52]
     for kind, start, stop in _attributes(data, at + _MESSAGE_BYTES, end):
         if kind == _INET_DIAG_INFO and stop - start >= _BYTES_OFFSET + _BYTES.size:
             acked, received = _BYTES.unpack_from(data, start + _BYTES_OFFSET)
-            return port, cookie, acked + received
+            return local, remote, cookie, acked + received
     return None
 
 
-def _dump(diag: socket.socket, family: int, port: int, sequence: int) -> dict[Key, int]:
+def _dump(
+    diag: socket.socket, family: int, port: int, sequence: int, without: Collection[int]
+) -> dict[Key, int]:
     """Payload bytes by socket of one address family and local port; the kernel filters."""
     body = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), _STATES)
     body += struct.pack("!H", port).ljust(48, b"\0")
@@ -81,13 +83,16 @@ def _dump(diag: socket.socket, family: int, port: int, sequence: int) -> dict[Ke
                 parsed = _parse_message(data, at + _HEADER.size, end)
                 if parsed is None:
                     raise OSError("kernel gives no byte counters")
-                if parsed[0] == port:
-                    found[parsed[1]] = parsed[2]
+                local, remote, key, size = parsed
+                if local == port and remote not in without:
+                    found[key] = size
             at += (length + 3) & ~3
 
 
-def read_netlink(ports: Sequence[int]) -> dict[Key, int]:
+def read_netlink(ports: Sequence[int], without: Collection[int] = ()) -> dict[Key, int]:
     """Payload bytes sent (acknowledged) and received of each open connection to `ports`.
+
+    Connections from the remote ports `without` are left out.
 
     Raises
     ------
@@ -102,19 +107,48 @@ def read_netlink(ports: Sequence[int]) -> dict[Key, int]:
         for port in ports:
             for family in (socket.AF_INET, socket.AF_INET6):
                 sequence += 1
-                found |= _dump(diag, family, port, sequence)
+                found |= _dump(diag, family, port, sequence, without)
         return found
 
 
-def read_proc(ports: Sequence[int], root: str = "/proc/net") -> dict[Key, int]:
+def read_proc(
+    ports: Sequence[int], without: Collection[int] = (), root: str = "/proc/net"
+) -> dict[Key, int]:
     """Open connections to `ports` from /proc/net/tcp and tcp6, all with 0 bytes.
+
+    Connections from the remote ports `without` are left out.
 
     Raises
     ------
     OSError
         When neither file can be read.
     """
-    found: dict[Key, int] = {}
+    return {
+        (local, remote): 0
+        for local, remote, state in _proc_sockets(root)
+        if _port(local) in ports
+        and _port(remote) not in without
+        and state in (_ESTABLISHED, _CLOSE_WAIT)
+    }
+
+
+def is_served(port: int, root: str = "/proc/net") -> bool:
+    """Whether something listens on `port`, by /proc/net/tcp and tcp6.
+
+    Raises
+    ------
+    OSError
+        When neither file can be read.
+    """
+    return any(_port(local) == port and state == _LISTEN for local, _, state in _proc_sockets(root))
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
+
+
+def _proc_sockets(root: str) -> Iterator[tuple[str, str, int]]:
+    """Local and remote address and state of each TCP socket."""
     read = 0
     for name in ("tcp", "tcp6"):
         try:
@@ -126,9 +160,7 @@ def read_proc(ports: Sequence[int], root: str = "/proc/net") -> dict[Key, int]:
             field = line.split()
             with contextlib.suppress(IndexError, ValueError):
                 local, remote, state = field[1], field[2], int(field[3], 16)
-                port = int(local.rpartition(":")[2], 16)
-                if port in ports and state in (_ESTABLISHED, _CLOSE_WAIT):
-                    found[local, remote] = 0
+                _port(local), _port(remote)
+                yield local, remote, state
     if not read:
         raise OSError(f"neither tcp nor tcp6 can be read in {root}")
-    return found

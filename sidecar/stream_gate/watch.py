@@ -7,7 +7,7 @@ import contextlib
 import math
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -47,8 +47,11 @@ class Watch(Protocol):
 class SocketWatch:
     """Watches the pod's connections to the ports its server listens on."""
 
-    def __init__(self, ports: Sequence[int], idle_seconds: float) -> None:
+    def __init__(
+        self, ports: Sequence[int], idle_seconds: float, own_ports: Collection[int] = ()
+    ) -> None:
         self._ports, self._idle = tuple(ports), idle_seconds
+        self._own_ports = own_ports  # of the gate's connections to the server
         self._history: deque[tuple[float, Mapping[Key, int]]] = deque()
         self._source = ""
 
@@ -79,13 +82,13 @@ class SocketWatch:
         # An interrupted dump is incomplete; a few more tries nearly always give a whole one.
         for _ in range(4):
             try:
-                return "netlink", read_netlink(self._ports)
+                return "netlink", read_netlink(self._ports, self._own_ports)
             except InterruptedError:
                 continue
             except OSError:
                 break
         try:
-            return "proc", read_proc(self._ports)
+            return "proc", read_proc(self._ports, self._own_ports)
         except OSError:
             return "none", None
 
@@ -105,8 +108,6 @@ class LoadWatch:
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT_SECONDS):
                 load = parse_load(await self._fetch(), self._metric)
-        except ConnectionRefusedError:
-            load = 0.0  # nobody listens: not started yet, or gone
         except (OSError, ValueError, asyncio.IncompleteReadError):
             load = None
         if load is None or load > 0 or self._busy_at is None:

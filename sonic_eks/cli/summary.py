@@ -122,13 +122,17 @@ def _print(result: Summary) -> None:
         "Images and charts to mirror",
         [(a["name"], a["kind"], a["tag"], a["source"]) for a in result.artifacts],
     )
+    place = "GPU" if gpu["gpu"] else "node"
     assumed = " (assumed)" if gpu["assumed"] else ""
     _section(
         "Capacity",
         [
-            ("GPU nodes", f"{gpu['instanceType']} ({gpu['gpu']}) in {gpu['zone']}"),
+            (
+                "GPU nodes" if gpu["gpu"] else "nodes in the place of GPU nodes",
+                f"{gpu['instanceType']} ({gpu['gpu'] or 'no GPU'}) in {gpu['zone']}",
+            ),
             ("", f"{gpu['baseNodes']} always, {gpu['maxNodes']} at most"),
-            ("generations per GPU", f"{gpu['generationsPerGpu']}{assumed}"),
+            (f"generations per {place}", f"{gpu['generationsPerGpu']}{assumed}"),
             *(
                 (f"replicas of {workload}", f"{bounds['min']} to {bounds['max']}")
                 for workload, bounds in result.replicas.items()

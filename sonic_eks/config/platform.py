@@ -81,6 +81,8 @@ class Cluster(Section):
     """IPv4 range of Kubernetes Services, /12 to /24, outside the VPC and what it reaches."""
     admin_role_arns: Annotated[tuple[Str, ...], Field(max_length=20)] = ()
     """ARNs of the IAM roles that administer the cluster, beside the deployment's own handler."""
+    api_client_cidrs: Annotated[tuple[Str, ...], Field(max_length=20)] = ()
+    """IPv4 ranges from where kubectl may reach the API's private endpoint; unset: none."""
     ami_alias: Annotated[Str, Field(pattern=r"^al2023@v[0-9]{8}$")] = "al2023@v20260724"
     """Karpenter AMI alias with a pinned release; the NVIDIA variant follows from the type."""
     log_retention_days: LogRetentionDays = 90
@@ -102,6 +104,17 @@ class Cluster(Section):
         inside = any(network.subnet_of(ipaddress.IPv4Network(p)) for p in private)
         if not (inside and 12 <= network.prefixlen <= 24):
             raise Refusal(value, f"a range of /12 to /24 inside {', '.join(private)}")
+        return value
+
+    @field_validator("api_client_cidrs")
+    @classmethod
+    def _api_clients(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """`apiClientCidrs` are IPv4 ranges of /8 or smaller, each once."""
+        for index, cidr in enumerate(value):
+            if ipv4_range(cidr, field=str(index)).prefixlen < 8:
+                raise Refusal(cidr, "ranges of /8 or smaller", field=str(index))
+            if cidr in value[:index]:
+                raise Refusal(cidr, "each range once", field=str(index))
         return value
 
     @field_validator("admin_role_arns")

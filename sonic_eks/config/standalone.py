@@ -72,13 +72,20 @@ class Standalone(Section):
 
     @model_validator(mode="after")
     def _ports(self) -> Self:
-        """`port` and `metricsPort` differ and are not 8090; `loadMetric` needs `metricsPort`."""
+        """`port` and `metricsPort` differ and are not 8090.
+
+        `loadMetric` and `standIn` need `metricsPort`.
+        """
         if GATE_PORT in (self.port, self.metrics_port):
             name = "port" if self.port == GATE_PORT else "metricsPort"
             raise Refusal(GATE_PORT, "another port: 8090 is the stream gate's", field=name)
         if self.metrics_port == self.port:
             raise Refusal(
                 self.metrics_port, f"another than port ({self.port})", field="metricsPort"
+            )
+        if self.stand_in and self.metrics_port is None:
+            raise Refusal(
+                None, "a port for the stand-in's metrics, such as 8080", field="metricsPort"
             )
         if self.load_metric is not None and self.metrics_port is None:
             raise Refusal(self.load_metric, "none while metricsPort is unset", field="loadMetric")

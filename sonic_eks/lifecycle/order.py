@@ -2,8 +2,9 @@
 
 Each step is one custom resource, so one call of CDK's handler. A handler that deletes several
 objects deletes them at once; objects whose order of deletion matters are therefore steps of their
-own. So is every object that would stay behind if it left its chart: the handler removes what
+own. So is every object that would stay in force if it left its chart: the handler removes what
 disappeared from a step with ``kubectl apply --prune``, which knows a dozen kinds and no others.
+(Service accounts, roles and priority classes are none of these: without pods they do nothing.)
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 
 from tests.standin.gate import Peers, run, running, server, talk
 from tests.standin.process import (
+    free_ports,
     http_get,
     python,
     require_linux,
@@ -193,5 +194,25 @@ def test_worker_whose_metrics_hang_is_drained_to_the_budget() -> None:
                 assert (answer["reason"], answer["cut"]) == ("budget", None)
                 assert await gate.value("sonic_load") is None
                 assert (await gate.value("sonic_gate_failed_looks_total") or 0) > 0
+
+    run(scenario)
+
+
+def test_a_load_that_cannot_be_reached_leaves_the_word_to_the_sockets() -> None:
+    async def scenario() -> None:
+        [closed] = free_ports(1)
+        with server() as (listener, port):
+            url = f"http://127.0.0.1:{closed}/metrics"
+            watched = ("--watch-port", port, "--load-url", url)
+            async with running(*watched, propagation=0.2, budget=2.0) as gate:
+                peers = Peers(listener, 1)
+                talking = asyncio.create_task(talk(peers, 0))
+                await gate.becomes("sonic_active_streams", 1)
+                assert await gate.value("sonic_load") is None
+                answer = await gate.drain()
+                talking.cancel()
+                peers.close()
+                # It was busy to the end: the load that nobody answers is no zero.
+                assert (answer["reason"], answer["cut"]) == ("budget", 1)
 
     run(scenario)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.standin.gate import run, running, server
+from tests.standin.gate import Peers, run, running, server, talk
 from tests.standin.process import (
     http_get,
     python,
@@ -50,6 +50,29 @@ def test_many_callers_join_one_drain_and_a_later_one_starts_anew() -> None:
                 assert isinstance(again["seconds"], float)
                 assert again["seconds"] >= 1.0
                 assert sum('"drain_started"' in line for line in gate.process.lines) == 2
+
+    run(scenario)
+
+
+def test_a_stray_call_takes_nothing_from_the_drain_that_follows() -> None:
+    """Who asked first may have been an operator's curl, long before the kubelet."""
+
+    async def scenario() -> None:
+        with server() as (listener, port):
+            async with running("--watch-port", port, propagation=1.5, budget=3.0) as gate:
+                _, stray = await asyncio.open_connection("127.0.0.1", gate.port)
+                stray.write(b"GET /drain HTTP/1.1\r\n\r\n")
+                await gate.becomes("sonic_draining", 1)
+                stray.transport.abort()
+                await asyncio.sleep(1.0)
+                peers = Peers(listener, 1)
+                talking = asyncio.create_task(talk(peers, 0))
+                answer = await gate.drain()
+                talking.cancel()
+                peers.close()
+                assert answer["reason"] == "budget"
+                assert isinstance(answer["seconds"], float)
+                assert answer["seconds"] >= 3.0
 
     run(scenario)
 

@@ -42,6 +42,11 @@ GOOD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\
 EMPTY = b"HTTP/1.1 200 OK\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno"
 NONSENSE = b"\x16\x03\x01 what\r\n\r\n"
+NO_STATUS = b"HTTP/1.1\r\n\r\n"
+LONG_HEAD = b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"
+NO_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+BAD_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n"
+HALF_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc"
 
 
 @contextlib.asynccontextmanager
@@ -88,18 +93,92 @@ def test_ready_after_as_many_answers_as_asked_for(tmp_path: Path) -> None:
         async with warming(port, "--warm-up-requests", "2", "--warm-up-key-file", str(key)) as gate:
             # There is no server yet: Kubernetes starts it after the gate.
             assert not await ready(gate)
-            answers = Server(BUSY, EMPTY, NONSENSE, GOOD)
+            answers = Server(BUSY, GOOD)
             async with await asyncio.start_server(answers.serve, "127.0.0.1", port):
                 await until(lambda: ready(gate), "readiness")
-            assert answers.bodies == [b'{"text": "a b"}'] * 5
+            assert answers.bodies == [b'{"text": "a b"}'] * 3
             assert all(h.startswith("POST /tts/bytes?x=1 HTTP/1.1\r\n") for h in answers.heads)
             assert all("\r\nAuthorization: Bearer secret-key\r\n" in h for h in answers.heads)
             said = "\n".join(faults(gate))
-            for fault in ("ConnectionRefusedError", "status 503", "an empty answer", "status ?"):
+            for fault in ("ConnectionRefusedError", "status 503"):
                 assert fault in said
             assert "secret-key" not in "\n".join(gate.process.lines)
             # Once warm, it stays in use whatever the server does.
             assert await ready(gate)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [BUSY, EMPTY, NONSENSE, NO_STATUS, LONG_HEAD, NO_CHUNK, BAD_CHUNK, HALF_CHUNK],
+    ids=[f"answer-{n}" for n in range(8)],
+)
+def test_a_bad_answer_is_said_and_tried_again(answer: bytes) -> None:
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        answers = Server(answer, GOOD)
+        async with (
+            await asyncio.start_server(answers.serve, "127.0.0.1", port),
+            warming(port, "--warm-up-requests", "1") as gate,
+        ):
+            await until(lambda: ready(gate), "readiness")
+            assert len(answers.heads) == 2
+            assert len(faults(gate)) == 1
+
+    run(scenario)
+
+
+def test_a_server_that_is_started_anew_is_warmed_up_anew() -> None:
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        answers = Server(GOOD)
+        first = await asyncio.start_server(answers.serve, "127.0.0.1", port)
+        async with warming(port, "--warm-up-requests", "2") as gate:
+            await until(lambda: ready(gate), "readiness")
+            first.close()
+            await first.wait_closed()
+
+            async def cold() -> bool:
+                return not await ready(gate)
+
+            await until(cold, "the pod is taken out of service")
+            async with await asyncio.start_server(answers.serve, "127.0.0.1", port):
+                await until(lambda: ready(gate), "readiness again")
+            assert len(answers.heads) == 4
+
+    run(scenario)
+
+
+def test_a_warm_up_is_no_stream() -> None:
+    """It would add to what the pods are scaled on, for every pod that starts."""
+
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        begun = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            begun.set()
+            with contextlib.suppress(OSError):
+                while True:
+                    writer.write(b"a" * 1000)
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
+
+        async with (
+            await asyncio.start_server(serve, "127.0.0.1", port),
+            warming(port, "--idle-seconds", "0.4") as gate,
+        ):
+            await begun.wait()
+            for _ in range(20):
+                assert await gate.value("sonic_active_streams") == 0
+                assert await gate.value("sonic_open_connections") == 0
+                await asyncio.sleep(0.05)
+            # A caller's is one, on the same port.
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            await gate.becomes("sonic_open_connections", 1)
+            writer.close()
 
     run(scenario)
 

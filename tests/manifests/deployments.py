@@ -18,6 +18,7 @@ _TWO_MODELS = [
 _SMOKE: list[tuple[str, Any]] = [
     ("topology", "standalone"),
     ("standalone.standIn", True),
+    ("standalone.metricsPort", 8080),
     ("license.mode", "none"),
     ("nodes.gpu.instanceType", "m7i.large"),
 ]
@@ -141,7 +142,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "smoke": with_values(*_SMOKE),
     "smoke-warm": with_values(
         *_SMOKE,
-        ("standalone.metricsPort", 8080),
         ("standalone.loadMetric", "inferno_worker_load"),
         ("standalone.readinessPath", "/status"),
         ("standalone.warmUp.body", _WARM_UP),

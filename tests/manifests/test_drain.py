@@ -116,7 +116,7 @@ def test_pods_follow_the_code_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> No
 
     before = annotation()
     assert annotation() == before
-    monkeypatch.setattr("sonic_eks.k8s.stream_gate.sidecar_code", lambda _: {"a.py": "pass"})
+    monkeypatch.setattr("sonic_eks.k8s.sidecars.sidecar_code", lambda _: {"a.py": "pass"})
     assert annotation() != before
 
 

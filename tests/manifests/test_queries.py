@@ -154,9 +154,37 @@ def test_the_api_is_scaled_on_its_own_active_streams(evaluate: Callable[..., Non
 
 
 def test_a_gate_that_cannot_look_is_no_zero(evaluate: Callable[..., None]) -> None:
-    # It answers, and leaves the value out; the last one counts for the window, then the rest.
+    # It answers, leaves the value out and says that it cannot look: its last value is held.
     data = []
-    for pod, values in (("a", "2x100"), ("b", "5x10 stale")):
-        data.append({"series": f"up{api_labels(pod)}", "values": "1x100"})
+    for pod, values in (("a", "2x500"), ("b", "5x10 stale")):
+        data.append({"series": f"up{api_labels(pod)}", "values": "1x500"})
         data.append({"series": f"sonic_active_streams{api_labels(pod)}", "values": values})
-    evaluate(query("sonic-api"), data, {"50s": 7, "75s": 7, "120s": 2})
+    cannot = f'sonic_gate_source{api_labels("b")[:-1]},watch="sockets",source="none"}}'
+    data.append({"series": cannot, "values": "_x10 1x400"})
+    evaluate(query("sonic-api"), data, {"50s": 7, "75s": 7, "120s": 7, "500s": 7, "800s": 2})
+
+
+def standalone_labels(pod: str, port: int) -> str:
+    where = f'component="standalone",model="any",pod="{pod}",instance="{pod}:{port}"'
+    return f'{{namespace="sonic",{where}}}'
+
+
+@pytest.mark.parametrize(
+    ("deployment", "metric", "port", "expected"),
+    [
+        # A quarter of a generation a stream: 0.25 x (8 + 4).
+        ("standalone", "sonic_active_streams", 8090, 3),
+        ("standalone-load", "streams_in_progress", 9090, 12),
+    ],
+)
+def test_servers_that_stand_alone_are_counted_by_stream_or_by_load(
+    evaluate: Callable[..., None], deployment: str, metric: str, port: int, expected: float
+) -> None:
+    data = []
+    for pod, value in (("a", 8), ("b", 4)):
+        labelled = standalone_labels(pod, port)
+        data.append({"series": f"up{labelled}", "values": "1x100"})
+        data.append({"series": f"{metric}{labelled}", "values": f"{value}x100"})
+    expression = query("sonic-standalone", deployment)
+    evaluate(expression, data, {"60s": expected, "300s": expected})
+    evaluate(expression, [], {"60s": None})

@@ -33,6 +33,8 @@ async def main() -> None:
     options.add_argument(
         "--silence-seconds", type=float, default=10.0, help="longest wait for a worker"
     )
+    # In a pod nobody may set a fault.
+    options.set_defaults(take_faults=True)
     arguments = options.parse_args()
     await run(arguments, await backend_of(arguments))
 

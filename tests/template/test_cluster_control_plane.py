@@ -205,3 +205,25 @@ def test_what_comes_later_finds_the_cluster(templates: dict[str, Template]) -> N
     command = Resources(templates["cluster"]).resolve(outputs["KubeconfigCommand"]["Value"])
     assert command.startswith("aws eks update-kubeconfig --name ")
     assert command.endswith(" --region us-east-1")
+
+
+@pytest.mark.slow
+def test_the_api_is_reached_from_where_the_configuration_says(
+    default_config: Configuration, resources: Resources
+) -> None:
+    ranges = ["10.200.0.0/16", "192.168.5.0/24"]
+    config = changed(default_config, cluster={"apiClientCidrs": ranges})
+    found = Resources(Template.from_stack(stacks_of(config).cluster))
+    group_id = cluster_of(found)["ResourcesVpcConfig"]["SecurityGroupIds"]
+
+    def admitted(stack: Resources) -> list[tuple[Any, Any, Any, Any]]:
+        return [
+            (rule["IpProtocol"], rule["FromPort"], rule["ToPort"], rule["CidrIp"])
+            for group in stack.of("AWS::EC2::SecurityGroup")
+            if group["GroupDescription"].startswith("EKS control plane")
+            for rule in group.get("SecurityGroupIngress", [])
+        ]
+
+    assert len(group_id) == 1
+    assert admitted(found) == [("tcp", 443, 443, cidr) for cidr in ranges]
+    assert admitted(resources) == []

@@ -14,11 +14,10 @@ from aws_cdk.assertions import Template
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from sonic_eks.constructs import chart_values
-from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.upstream import UPSTREAMS, Kind
 from tests.cloudformation import ACCOUNT, Resources
 from tests.iam_evaluator import Decision, Request, evaluate
-from tests.synth import ROOT, changed, stacks_of
+from tests.synth import ROOT, changed, charts_of, stacks_of
 
 EXPECTED = yaml.safe_load((ROOT / "tests/expected/cluster.yaml").read_text())
 CHART = "Custom::AWSCDK-EKS-HelmChart"
@@ -192,21 +191,46 @@ def test_the_load_balancer_controller_only_binds_targets(
     assert values["podMutatorWebhookConfig"] == {"failurePolicy": "Fail"}
 
 
-def test_its_webhook_holds_up_api_pods_alone(
-    charts: dict[str, dict[str, Any]], default_charts: tuple[RenderedChart, ...]
+TOPOLOGIES: dict[str, dict[str, Any]] = {
+    "distributed": {},
+    "standalone": {"topology": "standalone", "models": [{"image": "server"}]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_its_webhook_holds_up_what_the_load_balancer_leads_to_and_nothing_else(
+    default_config: Configuration, topology: str
 ) -> None:
-    selector = values_of(charts["aws-load-balancer-controller"])["objectSelector"]["matchLabels"]
-    held = set()
-    others = set()
-    for chart in default_charts:
-        for manifest in chart.manifests:
-            if manifest["kind"] in ("Deployment", "StatefulSet"):
-                labels = manifest["spec"]["template"]["metadata"]["labels"]
-                chosen = selector.items() <= labels.items()
-                (held if chosen else others).add(manifest["metadata"]["name"])
+    """Only a pod that it sees gets the readiness gate, and waits to be a healthy target."""
+    config = changed(default_config, **TOPOLOGIES[topology])
+    cluster = Resources(Template.from_stack(stacks_of(config).cluster))
+    (chart,) = (
+        c
+        for c in cluster.of("Custom::AWSCDK-EKS-HelmChart")
+        if c["Release"] == "aws-load-balancer-controller"
+    )
+    selector = values_of(chart)["objectSelector"]["matchLabels"]
+    manifests = [m for chart in charts_of(config) for m in chart.manifests]
+    (binding,) = (m for m in manifests if m["kind"] == "TargetGroupBinding")
+    (service,) = (
+        m
+        for m in manifests
+        if m["kind"] == "Service" and m["metadata"]["name"] == binding["spec"]["serviceRef"]["name"]
+    )
+    pods = {
+        m["metadata"]["name"]: m["spec"]["template"]["metadata"]["labels"]
+        for m in manifests
+        if m["kind"] in ("Deployment", "StatefulSet")
+    }
+    held = {name for name, labels in pods.items() if selector.items() <= labels.items()}
+    reached = {
+        name
+        for name, labels in pods.items()
+        if service["spec"]["selector"].items() <= labels.items()
+    }
+    assert held == reached
     assert len(held) == 1
-    assert "api" in held.pop()
-    assert others
 
 
 def test_order(resources: Resources, ids: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from sonic_eks.names import STACKS
 from tests.cloudformation import Resources
 from tests.synth import ROOT, changed, stacks_of
 
-# Four whole deployments with cdk-nag and cfn-lint.
+# Six whole deployments with cdk-nag and cfn-lint.
 pytestmark = pytest.mark.slow
 
 FILES = ["default", "isolated", "existing-vpc", "production", "standalone", "smoke"]

@@ -102,3 +102,26 @@ def test_a_record_is_named_below_its_zone(tmp_path: Path) -> None:
     # The end of a label is not the zone's name.
     dns["recordName"], dns["zoneName"] = "sonicvoice", "voice"
     assert load(with_values((DNS, dns)), tmp_path).edge.private_dns is not None
+
+
+@pytest.mark.parametrize(
+    ("ranges", "fault"),
+    [
+        (
+            ["0.0.0.0/0"],
+            "cluster.apiClientCidrs.0: got '0.0.0.0/0'; allowed: ranges of /8 or smaller",
+        ),
+        (["10.0.0.0/7"], "cluster.apiClientCidrs.0: got '10.0.0.0/7'; allowed: ranges of /8 or"),
+        (
+            ["10.0.0.1/8"],
+            "cluster.apiClientCidrs.0: got '10.0.0.1/8'; allowed: an IPv4 range",
+        ),
+        (["10.0.0.0/8", "10.0.0.0/8"], "cluster.apiClientCidrs.1: got '10.0.0.0/8'; allowed: each"),
+        (["fd00::/8"], "cluster.apiClientCidrs.0: got 'fd00::/8'; allowed: an IPv4 range"),
+    ],
+)
+def test_clients_of_the_kubernetes_api_refused(
+    tmp_path: Path, ranges: list[str], fault: str
+) -> None:
+    document = with_values(("cluster.apiClientCidrs", ranges))
+    assert fault_of(document, tmp_path).startswith(fault)

@@ -15,6 +15,7 @@ ALONE: Changes = [("topology", "standalone"), ("models", [{"image": "server"}])]
 STAND_IN: Changes = [
     ("topology", "standalone"),
     ("standalone.standIn", True),
+    ("standalone.metricsPort", 8080),
     ("license.mode", "none"),
     ("nodes.gpu.instanceType", "m7i.large"),
 ]
@@ -118,6 +119,10 @@ NO_GPU = (
         (
             [*ALONE, ("standalone.warmUp.keyFile", "key")],
             "standalone.warmUp.keyFile: got 'key'; allowed: none while body is unset",
+        ),
+        (
+            [*STAND_IN, ("standalone.metricsPort", None)],
+            "standalone.metricsPort: got nothing; allowed: a port for the stand-in's metrics",
         ),
         ([*ALONE, ("topology", "both")], "topology: got 'both'"),
         ([*ALONE, ("scaling.generationsPerStream", 0)], "scaling.generationsPerStream: got 0"),

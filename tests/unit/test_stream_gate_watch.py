@@ -28,7 +28,7 @@ class Sockets:
         monkeypatch.setattr(watch, "read_proc", self._proc)
         self._watch = SocketWatch([5000], IDLE)
 
-    def _netlink(self, _ports):
+    def _netlink(self, _ports, _without):
         if self.interruptions:
             self.interruptions -= 1
             raise InterruptedError
@@ -36,7 +36,7 @@ class Sockets:
             raise self.netlink_error
         return dict(self.counters)
 
-    def _proc(self, _ports):
+    def _proc(self, _ports, _without):
         if self.proc_error:
             raise self.proc_error
         return {("proc", name): 0 for name in self.counters}
@@ -239,11 +239,13 @@ def test_unknown_load_starts_the_idle_time_anew(monkeypatch) -> None:
     assert quiet == [False, False, False, True]
 
 
-def test_no_server_is_no_load(unused_port: int) -> None:
-    """A worker that is not up yet has nothing to lose."""
+def test_a_load_that_cannot_be_reached_is_unknown(unused_port: int) -> None:
+    """A wrong port, or a server whose metrics thread is gone, must not look idle."""
     load = LoadWatch(f"http://127.0.0.1:{unused_port}/metrics", "inferno_worker_load", IDLE)
-    states = [asyncio.run(load.look(now)) for now in (0.0, 2.0)]
-    assert [(state.active, state.quiet) for state in states] == [(0, False), (0, True)]
+    states = [asyncio.run(load.look(now)) for now in (0.0, 2.0, 60.0)]
+    assert {(state.source, state.active, state.quiet) for state in states} == {
+        ("none", None, False)
+    }
 
 
 @pytest.fixture
