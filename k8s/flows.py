@@ -138,8 +138,9 @@ def _table(config: Configuration) -> Iterator[Flow]:
     )
     # Prometheus and KEDA's webhooks resolve nothing: the Kubernetes API's address is in their
     # environment, and Prometheus asks it for those of its targets.
-    resolving: tuple[str, ...] = ("api", "worker", "standalone", "nats")
-    resolving += ("keda-operator", "keda-metrics")
+    resolving: tuple[str, ...] = ("api", "worker", "nats", "keda-operator", "keda-metrics")
+    if not config.standalone.stand_in:
+        resolving += ("standalone",)
     if config.license.mode == "connected":
         resolving += ("license-proxy",)
     yield Flow(resolving, ("dns",), (53,), "names", ("UDP", "TCP"))

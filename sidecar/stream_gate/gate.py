@@ -7,7 +7,6 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 from sidecar.stream_gate.drain import Drain
@@ -58,7 +57,7 @@ class Gate:
     async def warm_up(self) -> None:
         """Have the server answer what it must before callers come."""
         if self._warm_up is not None:
-            await self._warm_up.run(log)
+            await self._warm_up.run(log, lambda: self.draining)
 
     async def watch(self) -> NoReturn:
         """Look for ever; a fault of one look never stops the next, nor the drain's clock."""
@@ -110,6 +109,8 @@ class Gate:
             self._over = asyncio.Event()
             self._progress = 0.0
             log("drain_started", budget_seconds=self._settings.budget_seconds)
+            if self._warm_up is not None:
+                self._warm_up.pause()
         else:
             self._drain.again(self._clock())
         drain, over = self._drain, self._over
@@ -212,10 +213,12 @@ class Gate:
 def _warm_up_of(settings: Settings) -> WarmUp | None:
     if settings.warm_up_url is None:
         return None
-    key = None
-    if settings.warm_up_key_file is not None:
-        key = Path(settings.warm_up_key_file).read_text(encoding="utf-8").strip()
-    return WarmUp(settings.warm_up_url, settings.warm_up_body, settings.warm_up_requests, key=key)
+    return WarmUp(
+        settings.warm_up_url,
+        settings.warm_up_body,
+        settings.warm_up_requests,
+        settings.warm_up_key_file,
+    )
 
 
 _STALE = (503, "text/plain", "no fresh look at the pod\n")

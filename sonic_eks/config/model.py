@@ -36,7 +36,8 @@ only up to two ("Sonic 3.5" benchmark, release sonic-20260503)."""
 # rest is for the kubelet's reservation and the DaemonSets.
 _WORKER_SHARE = 0.75
 
-TagKey = Annotated[Str, StringConstraints(pattern=r"^[A-Za-z0-9 +=._:/@-]{1,128}$")]
+# 127 and not 128: AWS::ECR::Repository, Tag, Key.
+TagKey = Annotated[Str, StringConstraints(pattern=r"^[A-Za-z0-9 +=._:/@-]{1,127}$")]
 TagValue = Annotated[Str, StringConstraints(pattern=r"^[A-Za-z0-9 +=._:/@-]{1,256}$")]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import json
 from typing import TYPE_CHECKING
 
 from sonic_eks.config.aws import Arn, partition_of
@@ -325,11 +326,12 @@ def _tags_are_free(c: Configuration) -> None:
 
 
 def _environments_are_small(c: Configuration) -> None:
-    """All `env` together hold at most 60000 characters: manifests travel as a Lambda event."""
+    """All `env` together are at most 60000 bytes as they travel, in JSON in a Lambda event."""
     environments = [c.api.env, c.license.env, *(model.env for model in c.models)]
-    size = sum(len(name) + len(value) for env in environments for name, value in env.items())
+    # A manifest is text in the event: JSON in JSON, where a quote takes four bytes.
+    size = sum(len(json.dumps(json.dumps(env))) for env in environments if env)
     if size > _MAX_ENVIRONMENT:
-        raise Refusal(size, f"at most {_MAX_ENVIRONMENT} characters of env in all", field="models")
+        raise Refusal(size, f"at most {_MAX_ENVIRONMENT} bytes of env in all", field="models")
 
 
 def _parts_of_a_component_share_a_version(c: Configuration) -> None:

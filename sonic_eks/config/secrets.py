@@ -34,6 +34,9 @@ def _secret_files(value: dict[str, str]) -> dict[str, str]:
     seen: dict[str, str] = {}
     for name, arn in value.items():
         secret_arn(arn, field=name)
+        if list(value.values()).index(arn) != list(value).index(name):
+            # aws/secrets-store-csi-driver-provider-aws, NewSecretDescriptorList.
+            raise Refusal(arn, "each secret once: the driver mounts none twice", field=name)
         other = seen.setdefault(name.lower(), name)
         if other != name:
             # Whoever looks for one by another case on another system would find the wrong key.

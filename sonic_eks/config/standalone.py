@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from sonic_eks.config.base import Bool, Int, Refusal, Section, Str
 from sonic_eks.config.secrets import FileName
+from sonic_eks.config.values import environment_value
 
 Port = Annotated[Int, Field(ge=1024, le=65_535)]
 UrlPath = Annotated[Str, Field(pattern=r"^/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,199}$")]
@@ -20,6 +21,10 @@ MetricName = Annotated[Str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,99}$")]
 
 GATE_PORT = 8090
 """Port of the stream gate in every pod that has one."""
+
+
+def _no_json(name: str) -> None:
+    raise ValueError(f"{name} is Python's alone")
 
 
 class WarmUp(Section):
@@ -45,13 +50,15 @@ class WarmUp(Section):
     @classmethod
     def _body(cls, value: str | None) -> str | None:
         """`body` is a JSON object."""
+        if value is None:
+            return None
         try:
-            whole = value is None or isinstance(json.loads(value), dict)
-        except ValueError:
+            whole = isinstance(json.loads(value, parse_constant=_no_json), dict)
+        except (ValueError, RecursionError):
             whole = False
         if not whole:
             raise Refusal(value, "a JSON object as text")
-        return value
+        return environment_value(value)
 
 
 class Standalone(Section):

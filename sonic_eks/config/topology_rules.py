@@ -89,6 +89,29 @@ def a_license_is_left_out_knowingly(c: Configuration) -> None:
         )
 
 
+def settings_have_a_meaning(c: Configuration) -> None:
+    """`scaling.generationsPerStream` is for servers that stand alone without a `loadMetric`.
+
+    `drain.worker: wait-idle` is for `distributed`; with `license.mode: none` nothing else is set
+    there.
+    """
+    by_streams = c.topology == "standalone" and c.standalone.load_metric is None
+    if c.scaling.generations_per_stream is not None and not by_streams:
+        raise Refusal(
+            c.scaling.generations_per_stream,
+            "none, as nothing is scaled on it",
+            field="scaling.generationsPerStream",
+        )
+    if c.topology == "standalone" and c.drain.worker != "sigterm":
+        raise Refusal(
+            c.drain.worker,
+            "sigterm: a server that stands alone always drains before it",
+            field="drain.worker",
+        )
+    if c.license.mode == "none" and c.license.model_fields_set != {"mode"}:
+        raise Refusal("settings", "mode alone while it is none", field="license")
+
+
 def models_have_gpus(c: Configuration) -> None:
     """`nodes.gpu.instanceType` has GPUs, or none with `standalone.standIn`."""
     kind = c.gpu_type
@@ -120,5 +143,6 @@ TOPOLOGY_RULES = (
     parts_belong_to_the_topology,
     a_server_that_stands_alone_is_whole,
     a_license_is_left_out_knowingly,
+    settings_have_a_meaning,
     models_have_gpus,
 )

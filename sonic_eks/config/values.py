@@ -89,6 +89,7 @@ def image_tag(value: str, *, field: str | None = None) -> str:
     return value
 
 
+_OWN_FOLDER = "/opt/sonic/"
 SECRETS_FOLDER = "/mnt/secrets"
 """Where the containers see their secrets as files."""
 
@@ -118,4 +119,6 @@ def mount_folder(value: str) -> str:
     path = "/" + "/".join(parts)
     if f"{path}/".startswith(f"{SECRETS_FOLDER}/") or f"{SECRETS_FOLDER}/".startswith(f"{path}/"):
         raise Refusal(value, f"a folder apart from {SECRETS_FOLDER}, where secrets are mounted")
+    if f"{path}/".startswith(_OWN_FOLDER):
+        raise Refusal(value, f"a folder of its own, not below {_OWN_FOLDER}, where our code is")
     return value

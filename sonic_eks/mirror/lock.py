@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,9 @@ Lock = dict[str, LockEntry]
 """Entries by `Artifact.key`."""
 
 
+_MAX_BYTES = 10_000_000
+
+
 def lock_path(config: Path) -> Path:
     """Return where the lock of a configuration lies: ``default.lock.json`` by default.yaml."""
     return config.with_suffix(".lock.json")
@@ -63,7 +67,7 @@ def read_lock(path: Path) -> Lock | None:
         When it cannot be read or is none (exit status 2).
     """
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = json.loads(_text(path))
     except FileNotFoundError:
         if path.is_symlink():
             raise SonicEksError(
@@ -84,6 +88,18 @@ def read_lock(path: Path) -> Lock | None:
     if not isinstance(rows, dict):
         raise SonicEksError(f"{path}: artifacts is no mapping")
     return {key: _entry(path, key, row) for key, row in rows.items()}
+
+
+def _text(path: Path) -> str:
+    # Neither a pipe, which would be waited for, nor a device, which has no end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SonicEksError(f"{path}: no file; restore it, or delete it")
+        raw = file.read(_MAX_BYTES + 1)
+    if len(raw) > _MAX_BYTES:
+        raise SonicEksError(f"{path}: larger than {_MAX_BYTES} bytes; restore it, or delete it")
+    return raw.decode("utf-8")
 
 
 def write_lock(path: Path, lock: Lock) -> bool:

@@ -46,6 +46,7 @@ NO_STATUS = b"HTTP/1.1\r\n\r\n"
 LONG_HEAD = b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"
 NO_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 BAD_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n"
+HALF_BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nabc"
 HALF_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc"
 
 
@@ -111,8 +112,8 @@ def test_ready_after_as_many_answers_as_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [BUSY, EMPTY, NONSENSE, NO_STATUS, LONG_HEAD, NO_CHUNK, BAD_CHUNK, HALF_CHUNK],
-    ids=[f"answer-{n}" for n in range(8)],
+    [BUSY, EMPTY, NONSENSE, NO_STATUS, LONG_HEAD, NO_CHUNK, BAD_CHUNK, HALF_CHUNK, HALF_BODY],
+    ids=[f"answer-{n}" for n in range(9)],
 )
 def test_a_bad_answer_is_said_and_tried_again(answer: bytes) -> None:
     async def scenario() -> None:
@@ -204,29 +205,58 @@ def test_a_server_that_never_answers_well_never_gets_callers_and_fills_no_log() 
     run(scenario)
 
 
-def test_a_key_that_is_not_there_is_said_in_one_line() -> None:
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"one\r\nX-Other: two"])
+def test_a_bad_key_holds_readiness_back_and_not_the_server(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """The gate starts before the server, which would never start behind a gate that ends."""
+    key = tmp_path / "key"
+    if content is not None:
+        key.write_bytes(content)
+
     async def scenario() -> None:
-        require_linux()
-        process = Process(
-            python(
-                "sidecar.stream_gate",
-                *[
-                    "--port",
-                    "1",
-                    "--propagation-seconds",
-                    "0",
-                    "--budget-seconds",
-                    "3",
-                    "--watch-port",
-                    "2",
-                ],
-                *("--warm-up-url", "http://127.0.0.1:2/", "--warm-up-key-file", "/nowhere/key"),
-            )
-        )
-        await process.start()
-        assert await process.wait(30) == 1
-        (line,) = process.lines
-        assert '"failed"' in line
-        assert "/nowhere/key" in line
+        [port] = free_ports(1)
+        answers = Server(GOOD)
+        async with (
+            await asyncio.start_server(answers.serve, "127.0.0.1", port),
+            warming(port, "--warm-up-key-file", str(key)) as gate,
+        ):
+
+            async def said() -> bool:
+                return bool(faults(gate))
+
+            await until(said, "the fault is logged")
+            assert not await ready(gate)
+            assert answers.heads == []
+            key.write_text("a-key")
+            await until(lambda: ready(gate), "readiness")
+
+    run(scenario)
+
+
+def test_a_drain_does_not_wait_for_the_warm_up() -> None:
+    async def scenario() -> None:
+        [port] = free_ports(1)
+        begun = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            begun.set()
+            with contextlib.suppress(OSError):
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    writer.write(b"a" * 1000)
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
+
+        async with (
+            await asyncio.start_server(serve, "127.0.0.1", port),
+            warming(port, "--idle-seconds", "0.4") as gate,
+        ):
+            await begun.wait()
+            answer = await gate.drain()
+            assert answer["cut"] == 0
+            assert answer["reason"] == "drained"
+            assert isinstance(answer["seconds"], float)
+            assert answer["seconds"] < 10
 
     run(scenario)

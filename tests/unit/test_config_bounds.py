@@ -43,6 +43,9 @@ def document(values: dict[str, Any]) -> dict[str, Any]:
             "only a deployment knows",
         ),
         ({"api": {"env": {f"A{i}": "x" * 4000 for i in range(16)}}}, "models", "60000"),
+        # As text in text a quote takes four bytes, and an emoji fourteen.
+        ({"api": {"env": {f"A{i}": '"' * 4000 for i in range(4)}}}, "models", "60000"),
+        ({"api": {"env": {f"A{i}": "🎤" * 4000 for i in range(2)}}}, "models", "60000"),
         ({"weights": {"mountPath": "/proc"}}, "weights.mountPath", "folder of its own"),
         ({"weights": {"mountPath": "/etc/weights"}}, "weights.mountPath", "folder of its own"),
         ({"weights": {"mountPath": "/usr"}}, "weights.mountPath", "folder of its own"),

@@ -110,6 +110,43 @@ NO_GPU = (
             [*ALONE, ("standalone.warmUp.body", "[1]")],
             "standalone.warmUp.body: got '[1]'; allowed: a JSON object as text",
         ),
+        (
+            [*ALONE, ("standalone.warmUp.body", '{"a": ' + "[" * 1900 + "]" * 1900 + "}")],
+            "standalone.warmUp.body: got '{",
+        ),
+        (
+            [*ALONE, ("standalone.warmUp.body", '{"a": NaN}')],
+            "standalone.warmUp.body: got '{\"a\": NaN}'; allowed: a JSON object as text",
+        ),
+        (
+            [*ALONE, ("standalone.warmUp.body", '{"a": "<<known-after-deploy:VpcId>>"}')],
+            'standalone.warmUp.body: got \'{"a": "<<known-after-deploy:VpcId>>"}\'; allowed: text',
+        ),
+        (
+            [("scaling.generationsPerStream", 2.0)],
+            "scaling.generationsPerStream: got 2.0; allowed: none, as nothing is scaled on it",
+        ),
+        (
+            [
+                *ALONE,
+                ("standalone.metricsPort", 8080),
+                ("standalone.loadMetric", "load"),
+                ("scaling.generationsPerStream", 2.0),
+            ],
+            "scaling.generationsPerStream: got 2.0; allowed: none, as nothing is scaled on it",
+        ),
+        (
+            [*ALONE, ("drain.worker", "wait-idle")],
+            "drain.worker: got 'wait-idle'; allowed: sigterm",
+        ),
+        (
+            [*ALONE, ("license.mode", "none"), ("license.env", {"A": "b"})],
+            "license: got 'settings'; allowed: mode alone while it is none",
+        ),
+        (
+            [*ALONE, ("weights.mountPath", "/opt/sonic/sidecar/stand_in")],
+            "weights.mountPath: got '/opt/sonic/sidecar/stand_in'; allowed: a folder of its own",
+        ),
         ([*ALONE, ("standalone.readinessPath", "ready")], "standalone.readinessPath: got 'ready'"),
         ([*ALONE, ("standalone.warmUp.path", "/a b")], "standalone.warmUp.path: got '/a b'"),
         (

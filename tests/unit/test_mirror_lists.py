@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,25 @@ def test_lock_survives_writing_and_reading(tmp_path: Path) -> None:
     assert read_lock(path) == lock
     assert write_lock(path, lock) is False
     assert [item.name for item in tmp_path.iterdir()] == ["a.lock.json"]  # no scratch file left
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "fifo", "."])
+def test_lock_that_is_no_file_is_refused_at_once(tmp_path: Path, target: str) -> None:
+    if target == "fifo":
+        os.mkfifo(tmp_path / "fifo")
+    path = tmp_path / "a.lock.json"
+    path.symlink_to(tmp_path / target)
+    with pytest.raises(SonicEksError, match=r"no file|Is a directory") as caught:
+        read_lock(path)
+    assert caught.value.exit_status == BAD_INPUT
+
+
+def test_lock_that_is_huge_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 34)
+    with pytest.raises(SonicEksError, match="larger than 10000000 bytes"):
+        read_lock(path)
 
 
 def test_lock_that_links_nowhere_is_not_taken_for_none(tmp_path: Path) -> None:
