@@ -56,7 +56,7 @@ def deployed(region: str, last: str = "a") -> Deployed:
             ("deployment.region", region),
             *([("deployment.account", account)] if account else []),
             ("network.zones", [f"{region}a", f"{region}{zone}"]),
-            ("tags", {"k" * 128: "v" * 256}),
+            ("tags", {"k" * 127: "v" * 256}),
             # Twice the node groups, and the longest drains.
             ("nodes.upgrade", "replaceGroup"),
             ("nodes.generations", [9998, 9999]),
