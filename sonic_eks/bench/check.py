@@ -51,6 +51,11 @@ def _explained(target: Target, failure: Failure, said: str) -> SonicEksError:
     if failure.status in (404, 405, 426):
         path = _PATHS[target.protocol]
         return SonicEksError(f"{url}: no service of this protocol at {path} ({said})")
+    if failure.status is not None and 300 <= failure.status < 400:
+        return SonicEksError(
+            f"{url}: answers with a redirect ({said}), and none is followed; give the address"
+            " that it leads to"
+        )
     if failure.outcome in (Outcome.TIMEOUT, Outcome.REJECTED):
         return SonicEksError(
             f"{url}: the first generation failed: {said}; is the service idle?",

@@ -156,9 +156,9 @@ def _event(block: bytes) -> bytes:
 def _error(status: int, body: bytes) -> Failure:
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
-    if isinstance(said, dict):
+    if isinstance(said, dict) and status >= 400:
         return protocol.error_of({**said, "status_code": status})
     text = protocol.clipped(body.decode(errors="replace").strip())
     return refused(status, text or "no reason given")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import ipaddress
 import os
+import re
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from sonic_eks.errors import SonicEksError, shown
 
 KEY_VARIABLE = "CARTESIA_API_KEY"
+
+# RFC 1123, section 2.1, and RFC 1035, section 2.3.4; "_" is in names that resolvers know.
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_MOST_NAME = 253
 
 _SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
@@ -22,7 +26,7 @@ def service_url(text: str) -> str:
         port = parts.port
     except ValueError:
         raise _no_url(text) from None
-    if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
+    if parts.scheme not in _SCHEMES or not _is_host(parts.hostname or "") or port == 0:
         raise _no_url(text)
     if parts.username is not None or parts.query or parts.fragment:
         # Not shown: what stands there may be a secret.
@@ -30,7 +34,23 @@ def service_url(text: str) -> str:
             "URL: got one with a user, a query or a fragment; allowed: http://HOST:PORT; the API"
             f" key comes from {KEY_VARIABLE} or --key-file"
         )
+    if not re.fullmatch("[!-~]*", parts.path):
+        raise SonicEksError(
+            f"URL: got the path {shown(parts.path)}; allowed: printable ASCII without spaces;"
+            " write anything else percent-encoded"
+        )
     return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _is_host(name: str) -> bool:
+    if ":" in name:
+        try:
+            ipaddress.IPv6Address(name)
+        except ValueError:
+            return False
+        return True
+    labels = name.removesuffix(".").split(".")
+    return len(name) <= _MOST_NAME and all(_LABEL.fullmatch(label) for label in labels)
 
 
 def _no_url(text: str) -> SonicEksError:
@@ -72,22 +92,8 @@ def writable(option: str, path: Path) -> None:
 def write(option: str, path: Path, text: str) -> None:
     """Write a file."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise SonicEksError(
             f"{option} {path}: cannot be written: {error.strerror or error}"
         ) from None
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """Return a result that an earlier `bench --json` printed."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise SonicEksError(f"--read {path}: cannot be read: {reason}") from None
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict) or not {"runs", "target", "slo", "capacity"} <= data.keys():
-        raise SonicEksError(f"--read {path}: not the JSON that `sonic-eks bench --json` prints")
-    return data

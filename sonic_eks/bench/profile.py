@@ -110,15 +110,38 @@ def load_profile(path: Path) -> Profile:
     except FileFault as fault:
         raise SonicEksError(f"{path}: {fault}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        refusal = first.get("ctx", {}).get("error")
-        where = ".".join(str(part) for part in first["loc"]) or "profile"
-        if isinstance(refusal, Refusal):
-            where = ".".join(filter(None, (where, refusal.field)))
-            said = f"got {shown(refusal.given)}; allowed: {refusal.allowed}"
-        else:
-            said = first["msg"]
-        raise SonicEksError(f"{path}: {where}: {said}; see docs/benchmarking.md") from None
+        raise _no_profile(str(path), error) from None
+
+
+def _no_profile(source: str, error: ValidationError) -> SonicEksError:
+    first = error.errors(include_url=False)[0]
+    refusal = first.get("ctx", {}).get("error")
+    where = ".".join(str(part) for part in first["loc"]) or "profile"
+    if isinstance(refusal, Refusal):
+        where = ".".join(filter(None, (where, refusal.field)))
+        said = f"got {shown(refusal.given)}; allowed: {refusal.allowed}"
+    else:
+        said = first["msg"]
+    return SonicEksError(f"{source}: {where}: {said}; see docs/benchmarking.md")
+
+
+def check_names(*, gpu: str, model: str, release: str | None) -> None:
+    """Refuse names that no profile can hold, before hours of measuring.
+
+    Raises
+    ------
+    SonicEksError
+        With the first of them.
+    """
+    today = date.today().isoformat()
+    _profile(gpu=gpu, model=model, release=release, dated=today, recommended_concurrency=1)
+
+
+def _profile(**fields: Any) -> Profile:
+    try:
+        return Profile(**{"side": "client", "source": "sonic-eks bench", **fields})
+    except ValidationError as error:
+        raise _no_profile("--profile", error) from None
 
 
 def to_yaml(profile: Profile) -> str:
@@ -144,18 +167,17 @@ def from_result(result: dict[str, Any], *, gpu: str, release: str | None) -> Pro
     """
     last: dict[int, dict[str, Any]] = {}
     for one in result["runs"]:
-        if one["valid"] and one["load"]["arrivals"] == "closed" and one["ttfb"]["50"] is not None:
+        if one["valid"] and one["load"]["arrivals"] == "closed" and one["ttfb"]["50"]:
             last[one["load"]["concurrency"]] = one
     if not last:
         raise SonicEksError(
             "--profile: not written, there is no valid run in closed loop of which half completed",
             exit_status=PROBLEM_FOUND,
         )
-    return Profile(
+    return _profile(
         gpu=gpu,
         model=result["target"]["model"],
         release=release,
-        side="client",
         source=f"sonic-eks bench {result['version']}, {_counted(last)} generations a point or more",
         dated=result["begun"][:10],
         points=tuple(_point(count, last[count]) for count in sorted(last)),
@@ -170,12 +192,17 @@ def _point(concurrency: int, one: dict[str, Any]) -> Point:
     return Point(
         concurrency=concurrency,
         first_audio_ms=_percentiles(one["ttfb"], 1000, 1),
-        rtf=_percentiles(one["rtf"], 1, 3),
-        characters_per_second=round(one["characters_per_second"], 1),
+        rtf=_percentiles(one["rtf"], 1, 3) if any(one["rtf"].values()) else None,
+        characters_per_second=_rounded(one["characters_per_second"], 1) or None,
     )
 
 
 def _percentiles(values: dict[str, float | None], factor: float, digits: int) -> Percentiles:
-    # A percentile that is infinite, because so many failed, is left out.
-    known = {f"p{percent}": value for percent, value in values.items() if value is not None}
-    return Percentiles(**{name: round(value * factor, digits) for name, value in known.items()})
+    # A percentile that is infinite, because so many failed, is left out, and so is one of nothing.
+    known = {f"p{percent}": value for percent, value in values.items() if value}
+    return Percentiles(**{name: _rounded(value * factor, digits) for name, value in known.items()})
+
+
+def _rounded(value: float, digits: int) -> float:
+    """Round to digits after the point; what would be nothing keeps two digits of its own."""
+    return round(value, digits) or float(f"{value:.2g}")

@@ -89,12 +89,16 @@ def cancel_message(context_id: str) -> str:
 
 
 def parse_event(data: str | bytes) -> dict[str, Any]:
-    """Read one event; raises Failure for anything else."""
+    """Read one event, whose context is named by a text or not at all; else raises Failure."""
     try:
         event = json.loads(data)
     except (ValueError, RecursionError):
         event = None
-    if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+    if (
+        not isinstance(event, dict)
+        or not isinstance(event.get("type"), str)
+        or not isinstance(event.get("context_id"), str | None)
+    ):
         raise Failure(Outcome.ERROR, "an answer that is no event of the protocol")
     return event
 
@@ -119,9 +123,14 @@ def hear(event: dict[str, Any], generation: Generation, now: float) -> bool:
 def error_of(event: dict[str, Any]) -> Failure:
     """Return the failure that an error event, or the body of an error answer, tells of."""
     status = event.get("status_code")
-    texts = [event.get(key) for key in ("title", "message", "error")]
-    said = ": ".join(str(text) for text in texts if text) or str(event.get("error_code") or "")
-    return refused(status if isinstance(status, int) else 500, clipped(said or "no reason given"))
+    if not isinstance(status, int) or not 400 <= status <= 599:
+        status = 500
+    try:
+        texts = [str(event.get(key) or "") for key in ("title", "message", "error")]
+        said = ": ".join(filter(None, texts)) or str(event.get("error_code") or "")
+    except RecursionError:
+        said = ""
+    return refused(status, clipped(said or "no reason given"))
 
 
 def clipped(text: str) -> str:

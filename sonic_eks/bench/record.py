@@ -49,7 +49,7 @@ class Failure(Exception):  # noqa: N818 (an outcome, caught where generations ar
 
 
 def refused(status: int, detail: str) -> Failure:
-    """Return the failure of an answer with an HTTP status of 400 or more."""
+    """Return the failure of an answer with an HTTP status that is no success."""
     outcome = Outcome.REJECTED if status in (429, 503) else Outcome.ERROR
     return Failure(outcome, f"status {status}: {detail}", status)
 

@@ -15,6 +15,14 @@ from sonic_eks.bench.record import Failure, Generation, Outcome, refused
 _CLOSE_SECONDS = 1.0
 
 
+class _Connect(connect):
+    """Follows no redirect: the service that was named is measured, and nobody else gets texts."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Return the answer as the error that it is."""
+        return exc
+
+
 class _Context:
     """A generation on a socket, ended by an event, by silence or with its socket."""
 
@@ -160,7 +168,7 @@ class WebSockets:
     async def _connect(self) -> ClientConnection:
         target = self._target
         try:
-            return await connect(
+            return await _Connect(
                 protocol.address(target, "/tts/websocket", websocket=True),
                 ssl=self._tls,
                 additional_headers=protocol.headers(target),

@@ -65,9 +65,11 @@ def bench(
     the client was the bottleneck.
     """
     results = _Outputs(report, profile, gpu, release, as_json)
-    results.check()
+    results.check(model)
     if read is not None and url is None:
-        results.give(inputs.read_result(read))
+        from sonic_eks.bench.stored import read_result
+
+        results.give(read_result(read))
         return
     if read is not None or url is None:
         raise SonicEksError("bench: give either the URL of a service or --read FILE")
@@ -189,12 +191,16 @@ class _Outputs:
     release: str | None
     as_json: bool
 
-    def check(self) -> None:
+    def check(self, model: str) -> None:
         """Refuse what could not be written, before hours of measuring."""
         if self.profile is not None and self.gpu is None:
             raise SonicEksError("--profile: got no --gpu; name the GPU, such as --gpu L40S")
-        if self.profile is None and (self.gpu or self.release):
+        if self.profile is None and (self.gpu is not None or self.release is not None):
             raise SonicEksError("--gpu and --release: got no --profile; they are written there")
+        if self.profile is not None and self.gpu is not None:
+            from sonic_eks.bench.profile import check_names
+
+            check_names(gpu=self.gpu, model=model, release=self.release)
         for option, path in (("--report", self.report), ("--profile", self.profile)):
             if path is not None:
                 inputs.writable(option, path)
@@ -221,7 +227,8 @@ class _Outputs:
                 print("  ".join((cells[0].ljust(widths[0]), *padded)))
             for line in (*failure_lines(result), *capacity_lines(result)):
                 print(one_line(line))
-        print(*result["problems"], sep="\n", end="\n" * bool(result["problems"]), file=sys.stderr)
+        for problem in result["problems"]:
+            print(one_line(problem), file=sys.stderr)
         self._write(result)
         if result["problems"]:
             raise typer.Exit(PROBLEM_FOUND)

@@ -8,7 +8,7 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,16 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
         (["http://host:99999"], "allowed: http://HOST:PORT"),
         (["http://host:0"], "allowed: http://HOST:PORT"),
         (["http://[::1"], "allowed: http://HOST:PORT"),
+        (["http://[::1%]"], "allowed: http://HOST:PORT"),
+        (["http://a..b"], "allowed: http://HOST:PORT"),
+        (["http://.a"], "allowed: http://HOST:PORT"),
+        (["http://a b"], "allowed: http://HOST:PORT"),
+        (["http://-a"], "allowed: http://HOST:PORT"),
+        (["http://hürth"], "allowed: http://HOST:PORT"),
+        ([f"http://{'a' * 64}.b"], "allowed: http://HOST:PORT"),
+        ([f"http://{'a.' * 127}"], "allowed: http://HOST:PORT"),
+        (["http://host/a b"], "URL: got the path '/a b'; allowed: printable ASCII"),
+        (["http://host/ä"], "URL: got the path '/ä'; allowed: printable ASCII"),
         ([f"http://user:{KEY}@host"], "the API key comes from CARTESIA_API_KEY or --key-file"),
         ([f"http://host?key={KEY}"], "the API key comes from CARTESIA_API_KEY or --key-file"),
         ([URL, "--rate", "0"], "--rate: got 0.0; allowed: above 0"),
@@ -85,6 +95,18 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
         ([URL, "--profile", "no/such/p.yaml", "--gpu", "L4"], "--profile no/such/p.yaml: cannot"),
         ([URL, "--profile", "p.yaml"], "--profile: got no --gpu"),
         ([URL, "--gpu", "L4"], "got no --profile"),
+        ([URL, "--gpu", ""], "got no --profile"),
+        ([URL, "--release", ""], "got no --profile"),
+        ([URL, "--profile", "p.yaml", "--gpu", ""], "--profile: gpu: String should have"),
+        ([URL, "--profile", "p.yaml", "--gpu", "x" * 81], "--profile: gpu: String should have"),
+        (
+            [URL, "--profile", "p.yaml", "--gpu", "L4", "--release", ""],
+            "--profile: release: String should have",
+        ),
+        (
+            [URL, "--profile", "p.yaml", "--gpu", "L4", "--model", "x" * 81],
+            "--profile: model: String should have",
+        ),
         (["--read", "no/such.json"], "--read no/such.json: cannot be read"),
         (["--read", "pyproject.toml"], "not the JSON that `sonic-eks bench --json` prints"),
     ],
@@ -127,6 +149,18 @@ def answer(status: str, body: str = "", kind: str = "application/json") -> bytes
         (answer("500 Oops", '{"title": "broken"}'), "speaks something else, or does not know", 2),
         (answer("429 Busy"), "the first generation failed: status 429", 1),
         (answer("200 OK", "hello", "text/html"), "", 2),
+        (answer("500 Oops", "[" * 100_000), "status 500", 2),
+        (answer("500 Oops", '{"title": ' + "[" * 900 + "]" * 900 + "}"), "status 500", 2),
+        *(
+            (
+                f"HTTP/1.1 {status} Elsewhere\r\nLocation: {place}\r\n"
+                "Content-Length: 0\r\n\r\n".encode(),
+                "answers with a redirect",
+                2,
+            )
+            for status in (301, 308)
+            for place in ("http://127.0.0.1:9/", "ws://127.0.0.1:9/", "nonsense://", "")
+        ),
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "", 2),
         (b"\x00" * 40, "", 2),
     ],
@@ -335,6 +369,65 @@ def test_the_profile_holds_the_valid_runs(run: Run, tmp_path: Path) -> None:
             },
         ],
     }
+
+
+def test_figures_that_round_to_nothing_are_kept_or_left_out(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    tiny = {
+        "rtf": {"50": 0.0, "90": 0.0004, "95": 0.0006, "99": 0.002},
+        "ttfb": {"50": 0.00001, "90": 0.002, "95": 0.002, "99": 0.002},
+        "characters_per_second": 0.0,
+    }
+    nothing = {"rtf": dict.fromkeys(("50", "90", "95", "99"), 0.0)}
+    read = written(tmp_path, runs=[one(1, **tiny), one(2, **nothing)])
+    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+    assert (code, err) == (0, "")
+    first, second = yaml.safe_load(path.read_text())["points"]
+    assert first == {
+        "concurrency": 1,
+        "firstAudioMs": {"p50": 0.01, "p90": 2.0, "p95": 2.0, "p99": 2.0},
+        "rtf": {"p90": 0.0004, "p95": 0.001, "p99": 0.002},
+    }
+    assert "rtf" not in second
+
+
+NONSENSE = (None, "x\n\x1b[2J\ud800", -1, 10**400, [[]], {})
+
+
+def paths(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Where a value of a result is, down to the last."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, entry in entries:
+        yield (key,)
+        if isinstance(entry, dict | list):
+            yield from ((key, *rest) for rest in paths(entry))
+
+
+@pytest.mark.parametrize("path", list(paths(result(runs=[one(4, **FAILED)]))), ids=str)
+def test_nonsense_in_a_result_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...]
+) -> None:
+    """Whatever stands anywhere: it is refused in one line, or shown without a control character."""
+    monkeypatch.setattr("sonic_eks.bench.plots.plots", lambda result: {})
+    file, report = tmp_path / "result.json", tmp_path / "r.html"
+    outputs = ("--report", report, "--profile", tmp_path / "p.yaml", "--gpu", "L4")
+    for nonsense in (*NONSENSE, ...):
+        data = result(runs=[one(4, **FAILED)])
+        *folders, name = path
+        holder: Any = data
+        for folder in folders:
+            holder = holder[folder]
+        if nonsense is ...:
+            del holder[name]
+        else:
+            holder[name] = nonsense
+        file.write_text(json.dumps(data))
+        code, out, err = run("--read", file, *outputs)
+        assert code in (0, 1, 2), (nonsense, err)
+        assert "Traceback" not in err
+        assert "\x1b" not in out + err
+        if code == 2:
+            assert (out, err.count("\n")) == ("", 1) or "--profile" in err, (nonsense, out, err)
 
 
 def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
