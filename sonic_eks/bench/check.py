@@ -33,8 +33,7 @@ async def check_service(target: Target) -> None:
         finally:
             reservation.release()
     except Failure as failure:
-        said = failure.detail.replace(target.key, "***") if target.key else failure.detail
-        raise _explained(target, failure, said) from None
+        raise _explained(target, failure, failure.said(target.key)) from None
     finally:
         await transport.close()
 

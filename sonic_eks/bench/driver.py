@@ -125,13 +125,13 @@ class Driver:
             await self._say(generation, wait=wait)
             outcome = Outcome.COMPLETED
         except Failure as failure:
-            outcome, detail = failure.outcome, failure.detail
+            outcome, detail = failure.outcome, failure.said(self.target.key)
         finally:
             self.records.append(
                 Record.of(
                     generation,
                     outcome=outcome,
-                    detail=detail.replace(self.target.key, "***"),
+                    detail=detail,
                     start=self.start,
                     end=asyncio.get_running_loop().time(),
                     bytes_per_second=self.target.bytes_per_second,

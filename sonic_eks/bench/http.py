@@ -95,8 +95,7 @@ class _Turn:
                 Outcome.TIMEOUT, f"nothing came for {target.timeout_seconds:g} s"
             ) from None
         except (OSError, h11.RemoteProtocolError) as error:
-            reason = protocol.clipped(str(error))
-            raise Failure(Outcome.CLOSED, f"the connection broke: {reason}") from None
+            raise Failure(Outcome.CLOSED, f"the connection broke: {error}") from None
         self._connection.next_request()
 
     async def _hear_bytes(self, generation: Generation) -> None:
@@ -129,7 +128,7 @@ class _Turn:
         status, said = first.status_code, b""
         kind = dict(first.headers).get(b"content-type", b"").decode("latin-1").lower()
         if status < 300 and kind.startswith(_NO_AUDIO) and self._target.protocol is Protocol.BYTES:
-            raise Failure(Outcome.ERROR, f"{protocol.clipped(kind)} instead of audio")
+            raise Failure(Outcome.ERROR, f"{kind} instead of audio")
         while isinstance(event := await self._next(), h11.Data):
             if status < 300:
                 yield bytes(event.data)
@@ -160,7 +159,7 @@ def _error(status: int, body: bytes) -> Failure:
         said = None
     if isinstance(said, dict) and status >= 400:
         return protocol.error_of({**said, "status_code": status})
-    text = protocol.clipped(body.decode(errors="replace").strip())
+    text = body.decode(errors="replace").strip()
     return refused(status, text or "no reason given")
 
 
@@ -199,7 +198,7 @@ class HttpConnections:
         except TimeoutError:
             raise Failure(Outcome.UNREACHABLE, f"no connection within {seconds:g} s") from None
         except OSError as error:
-            raise Failure(Outcome.UNREACHABLE, protocol.clipped(str(error))) from None
+            raise Failure(Outcome.UNREACHABLE, str(error)) from None
         return _Connection(reader, writer)
 
     def give_back(self, connection: _Connection) -> None:

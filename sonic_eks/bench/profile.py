@@ -133,8 +133,8 @@ def check_names(*, gpu: str, model: str, release: str | None) -> None:
     SonicEksError
         With the first of them.
     """
-    today = date.today().isoformat()
-    _profile(gpu=gpu, model=model, release=release, dated=today, recommended_concurrency=1)
+    day = date.min.isoformat()
+    _profile(gpu=gpu, model=model, release=release, dated=day, recommended_concurrency=1)
 
 
 def _profile(**fields: Any) -> Profile:

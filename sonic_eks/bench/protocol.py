@@ -13,8 +13,6 @@ from sonic_eks.bench.record import Failure, Generation, Outcome, refused
 API_VERSION = "2026-08-14"
 """``cartesia-version`` that SDK 4.2.0 sends."""
 
-_DETAIL_CHARACTERS = 200
-
 
 class Reservation(Protocol):
     """Room for one generation on a connection that is open."""
@@ -130,9 +128,4 @@ def error_of(event: dict[str, Any]) -> Failure:
         said = ": ".join(filter(None, texts)) or str(event.get("error_code") or "")
     except RecursionError:
         said = ""
-    return refused(status, clipped(said or "no reason given"))
-
-
-def clipped(text: str) -> str:
-    """Cut what a service said to what a report can hold."""
-    return text[:_DETAIL_CHARACTERS]
+    return refused(status, said or "no reason given")

@@ -10,6 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from sonic_eks.bench.playback import play
+from sonic_eks.errors import one_line
+
+_DETAIL_CHARACTERS = 200
 
 
 class Outcome(StrEnum):
@@ -38,7 +41,7 @@ class Failure(Exception):  # noqa: N818 (an outcome, caught where generations ar
     outcome : Outcome
         How.
     detail : str
-        What the service or the system said.
+        What the service or the system said, as it came; for anybody to read it is `said`.
     status : int, optional
         HTTP status, where there was one.
     """
@@ -46,6 +49,16 @@ class Failure(Exception):  # noqa: N818 (an outcome, caught where generations ar
     def __init__(self, outcome: Outcome, detail: str, status: int | None = None) -> None:
         super().__init__(detail)
         self.outcome, self.detail, self.status = outcome, detail, status
+
+    def said(self, key: str) -> str:
+        """Return the detail in one short line without the API key."""
+        # The key first: of one that is cut or escaped the rest would remain.
+        return clipped(self.detail.replace(key, "***") if key else self.detail)
+
+
+def clipped(text: str) -> str:
+    """Cut what a service or a program said to one line that a report can hold."""
+    return one_line(text)[:_DETAIL_CHARACTERS]
 
 
 def refused(status: int, detail: str) -> Failure:

@@ -84,8 +84,7 @@ class _Socket:
                     # It names no context, so it may be that of any.
                     self._fail_all(protocol.error_of(event))
         except ConnectionClosed as closed:
-            reason = protocol.clipped(str(closed))
-            failure = Failure(Outcome.CLOSED, f"the connection broke: {reason}")
+            failure = Failure(Outcome.CLOSED, f"the connection broke: {closed}")
         except Failure as failed:
             failure = failed
         finally:
@@ -106,8 +105,7 @@ class _Socket:
             try:
                 await self.connection.send(protocol.websocket_message(self._target, generation))
             except ConnectionClosed as closed:
-                reason = protocol.clipped(str(closed))
-                context.fail(Failure(Outcome.CLOSED, f"the connection was closed: {reason}"))
+                context.fail(Failure(Outcome.CLOSED, f"the connection was closed: {closed}"))
             await context.ended
             complete = True
         finally:
@@ -187,11 +185,10 @@ class WebSockets:
             ) from None
         except InvalidStatus as error:
             response = error.response
-            said = protocol.clipped((response.body or b"").decode(errors="replace").strip())
+            said = (response.body or b"").decode(errors="replace").strip()
             raise refused(response.status_code, said or response.reason_phrase) from None
         except (OSError, InvalidHandshake, EOFError) as error:
-            reason = protocol.clipped(str(error))
-            raise Failure(Outcome.UNREACHABLE, f"no WebSocket: {reason}") from None
+            raise Failure(Outcome.UNREACHABLE, f"no WebSocket: {error}") from None
 
     def tidy(self, socket: _Socket) -> None:
         """Close a socket that takes nothing more and has nothing left."""

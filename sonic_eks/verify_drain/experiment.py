@@ -245,7 +245,7 @@ class Experiment:
                 reservation.release()
             one.outcome = Outcome.COMPLETED
         except Failure as failure:
-            one.outcome, one.detail = failure.outcome, failure.detail
+            one.outcome, one.detail = failure.outcome, failure.said(self.target.key)
         finally:
             one.end = asyncio.get_running_loop().time()
             await transport.close()

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from sonic_eks.errors import one_line
+
 MIN_IDLE_SECONDS, MAX_IDLE_SECONDS = 2, 60
 """Default and upper bound of ``drain.idleSeconds``."""
 
@@ -149,13 +151,13 @@ class Findings:
             lines.append(f"while its preStop hook ran: served {served} of {asked} new generations")
         if self.sigterm is not None:
             lines += _sigterm_lines(self.sigterm)
-        return lines + self.notes
+        return [one_line(line) for line in lines + self.notes]
 
     def to_yaml(self) -> str:
         """Return the part of a configuration that fits, with what it rests on as comments."""
         head = [f"# Learned by `sonic-eks verify-drain` on {self.when}", f"# from {self.service}"]
         head[1] += f", {self.subject}:" if self.subject else ":"
-        lines = [*head, *(f"# - {line}" for line in self.evidence()), "drain:"]
+        lines = [*map(one_line, head), *(f"# - {line}" for line in self.evidence()), "drain:"]
         if self.sigterm is not None:
             behaviour = self.sigterm.behaviour
             if behaviour is OnSigterm.UNCLEAR:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sonic_eks.bench.protocol import clipped
+from sonic_eks.bench.record import clipped
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
 
 _KUBECTL_SECONDS = 30.0

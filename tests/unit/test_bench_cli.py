@@ -403,6 +403,7 @@ def paths(value: Any) -> Iterator[tuple[Any, ...]]:
             yield from ((key, *rest) for rest in paths(entry))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", list(paths(result(runs=[one(4, **FAILED)]))), ids=str)
 def test_nonsense_in_a_result_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...]

@@ -13,6 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.bench.process import transport_of
 from sonic_eks.bench.record import Failure, Generation, Outcome
+from tests.plain_server import plain_server
 
 KEY = "sk-of-the-wire"
 AUDIO = "AAAA" * 16
@@ -49,6 +50,22 @@ async def say(
     finally:
         await transport.close()
     return generation
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+@pytest.mark.parametrize("before", [0, 170, 199, 1000])
+def test_the_key_and_controls_are_in_no_failure(protocol: Protocol, before: int) -> None:
+    """The key is gone wherever it stands, also where the text is cut in the middle of it."""
+    body = json.dumps({"title": "x" * before + KEY + "\n\x1b[31m" + KEY}, ensure_ascii=False)
+    head = f"HTTP/1.1 429 Busy\r\nContent-Length: {len(body)}\r\n\r\n"
+    with plain_server((head + body).encode()) as port, pytest.raises(Failure) as failed:
+        asyncio.run(say(f"http://127.0.0.1:{port}", protocol))
+    said = failed.value.said(KEY)
+    assert said.startswith("status 429: ")
+    assert len(said) <= 200
+    assert said.isprintable()
+    assert KEY[:5] not in said
+    assert ("***" in said) == (before < 199)
 
 
 def failure_of(handler: Handler) -> Failure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +11,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.bench.record import Generation, Outcome
 from sonic_eks.cli import main as cli
-from sonic_eks.verify_drain.experiment import _Try, classify_capacity, most_together
+from sonic_eks.verify_drain.experiment import (
+    Experiment,
+    Settings,
+    _Try,
+    classify_capacity,
+    most_together,
+)
 from sonic_eks.verify_drain.findings import (
     CapacitySeen,
     Findings,
@@ -20,6 +29,7 @@ from sonic_eks.verify_drain.findings import (
     SigtermSeen,
 )
 from tests.configuration import VALID, load
+from tests.plain_server import plain_server
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -93,6 +103,39 @@ def test_evidence_names_what_was_seen() -> None:
         "(drains)",
     ):
         assert part in text
+
+
+HOSTILE = "status 429: \n  worker: sigterm\nscaling: {}\r\x85\u2028 \x1b[2J\ud800\ufeff"
+
+
+def test_what_a_service_says_is_no_part_of_the_configuration() -> None:
+    capacity = CapacitySeen(OverCapacity.REJECTS, 16, 8, HOSTILE)
+    findings = Findings(
+        f"http://h{HOSTILE}", f"pod {HOSTILE}", "2026-11-30", 0.4, capacity, notes=[HOSTILE]
+    )
+    text = findings.to_yaml()
+    assert yaml.safe_load(text) == {"drain": {"idleSeconds": 2}}
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        "drain:",
+        "  idleSeconds: 2",
+    ]
+    assert text.replace("\n", "").isprintable()
+    assert all(line.isprintable() for line in findings.to_dict()["evidence"])
+
+
+@pytest.mark.parametrize("before", [0, 195])
+def test_the_key_is_in_no_finding(before: int) -> None:
+    key = "sk-of-verify-drain"
+    said = json.dumps({"title": "x" * before + f"{key}\n\x1b[31m\ndrain: 1"})
+    answer = f"HTTP/1.1 429 Busy\r\nContent-Length: {len(said)}\r\n\r\n{said}".encode()
+    with plain_server(answer) as port:
+        target = Target(url=f"http://127.0.0.1:{port}", key=key, protocol=Protocol.SSE)
+        settings = Settings(max_concurrency=2)
+        found = asyncio.run(Experiment(target, None, settings, lambda text: None).run())
+    text = found.to_yaml() + json.dumps(found.to_dict())
+    assert "status 429" in text
+    assert key[:5] not in text
+    assert set(yaml.safe_load(found.to_yaml())["drain"]) == {"idleSeconds"}
 
 
 def burst(*spans: tuple[float, float], failed: tuple[Outcome, ...] = ()) -> list[_Try]:
