@@ -125,8 +125,6 @@ async def _experiment(
 
 
 def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:
-    from sonic_eks.verify_drain.findings import OnSigterm
-
     text = findings.to_yaml()
     if as_json:
         print(json.dumps(findings.to_dict(), indent=2))
@@ -134,6 +132,6 @@ def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:
         print(text, end="")
     if out is not None:
         inputs.write("--out", out, text)
-    if findings.sigterm is not None and findings.sigterm.behaviour is OnSigterm.UNCLEAR:
-        print("verify-drain: what it does on SIGTERM is not clear", file=sys.stderr)
+    if findings.unclear:
+        print(f"verify-drain: {findings.unclear}", file=sys.stderr)
         raise typer.Exit(PROBLEM_FOUND)

@@ -15,6 +15,7 @@ from sonic_eks.bench.protocol import Transport
 from sonic_eks.bench.record import Failure, Generation, Outcome
 from sonic_eks.bench.texts import TEXTS
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.verify_drain.doubts import doubt
 from sonic_eks.verify_drain.findings import CapacitySeen, Findings, OverCapacity, SigtermSeen
 from sonic_eks.verify_drain.subject import Subject
 
@@ -32,7 +33,8 @@ class Settings:
     Attributes
     ----------
     streams : int
-        Generations in progress at SIGTERM.
+        Generations in progress at SIGTERM; fewer where the capacity seen leaves no room for
+        another one beside them.
     stream_characters : int
         Length of their text: they have to last for seconds.
     max_concurrency : int
@@ -53,6 +55,10 @@ class Settings:
     pre_stop_seconds: float = 5.0
 
 
+# Neither what was cancelled nor what this client no longer waited for.
+REFUSALS = (Outcome.REJECTED, Outcome.ERROR, Outcome.CLOSED, Outcome.UNREACHABLE)
+
+
 @dataclass
 class _Try:
     """One generation and what became of it."""
@@ -67,6 +73,11 @@ class _Try:
     def delivered(self) -> bool:
         """Whether audio has arrived."""
         return bool(self.generation.parts)
+
+    @property
+    def refusal(self) -> str:
+        """What its failure said."""
+        return f"{self.outcome}: {self.detail}"
 
     @property
     def span(self) -> tuple[float, float]:
@@ -112,7 +123,11 @@ class Experiment:
                 capacity=capacity,
             )
             if self.subject is not None:
-                await self._end(self.subject, findings)
+                try:
+                    await self._end(self.subject, findings)
+                except SonicEksError as error:
+                    # What was learned before is worth having.
+                    findings.failed = str(error)
                 findings.longest_gap_seconds = self._longest_gap()
             else:
                 findings.notes.append("SIGTERM was not tried: neither --pod nor --pid was given")
@@ -124,7 +139,7 @@ class Experiment:
 
     async def _over_capacity(self) -> CapacitySeen:
         """Ask for twice as many at a time until it does not simply make all of them."""
-        count = 2
+        count = min(2, self.settings.max_concurrency)
         while True:
             self.say(f"{count} generations at a time")
             tries = [self._start(TEXTS[-1]) for _ in range(count)]
@@ -141,7 +156,9 @@ class Experiment:
             : self.settings.stream_characters
         ]
         self.say("long generations begin")
-        old = [self._start(text) for _ in range(self.settings.streams)]
+        # One slot stays free: to refuse new work for want of one would look like draining.
+        streams = max(1, min(self.settings.streams, findings.capacity.together - 1))
+        old = [self._start(text) for _ in range(streams)]
         await self._delivering(old)
         if subject.has_pre_stop:
             self.say("it is marked as going")
@@ -149,12 +166,13 @@ class Experiment:
             findings.pre_stop_served = await self._during_pre_stop()
             # Those from before may be over by now.
             old = [one for one in old if not _ended(one)]
-            old += [self._start(text) for _ in range(self.settings.streams - len(old))]
+            old += [self._start(text) for _ in range(streams - len(old))]
             await self._delivering(old)
         self.say("SIGTERM")
         loop = asyncio.get_running_loop()
         await subject.terminate()
-        findings.sigterm = await self._watch(subject, old, loop.time())
+        findings.sigterm, refusals = await self._watch(subject, old, loop.time())
+        findings.sigterm.doubt = doubt(findings.capacity, findings.pre_stop_served, refusals)
 
     async def _delivering(self, tries: Sequence[_Try]) -> None:
         """Wait until each has delivered audio; one that failed first cannot be built upon."""
@@ -178,25 +196,33 @@ class Experiment:
         loop = asyncio.get_running_loop()
         end = loop.time() + self.settings.pre_stop_seconds
         while loop.time() < end:
-            tries.append(self._start(TEXTS[0]))
+            if all(_ended(one) for one in tries):
+                tries.append(self._start(TEXTS[0]))
             await asyncio.sleep(_NEW_EVERY_SECONDS)
         await _all(tries)
         return sum(one.outcome is Outcome.COMPLETED for one in tries), len(tries)
 
-    async def _watch(self, subject: Subject, old: list[_Try], signalled: float) -> SigtermSeen:
-        """Offer new work until the old is over and some time more; then wait for the end."""
+    async def _watch(
+        self, subject: Subject, old: list[_Try], signalled: float
+    ) -> tuple[SigtermSeen, list[str]]:
+        """Offer new work until the old is over and some time more; then wait for the end.
+
+        Returns what was seen, and what each refusal of new work said.
+        """
         loop = asyncio.get_running_loop()
         new: list[_Try] = []
         exited: float | None = None
         stop_new = idle_since = None
+        due = signalled + _SETTLE_SECONDS
         while exited is None:
             now = loop.time()
             if stop_new is None and all(_ended(one) for one in old):
                 stop_new = now + self.settings.offer_seconds
             if stop_new is None or now < stop_new:
-                due = signalled + _SETTLE_SECONDS + len(new) * _NEW_EVERY_SECONDS
-                if now >= due:
+                # One at a time, so that they are not over its capacity together.
+                if now >= due and all(_ended(one) for one in new):
                     new.append(self._start(TEXTS[0]))
+                    due = now + _NEW_EVERY_SECONDS
             elif idle_since is None:
                 if all(_ended(one) for one in new):
                     idle_since = now
@@ -214,15 +240,17 @@ class Experiment:
         await _all(new)
         served = sum(one.outcome is Outcome.COMPLETED for one in new)
         completed = sum(one.outcome is Outcome.COMPLETED for one in old)
-        return SigtermSeen(
+        refusals = [one.refusal for one in new if one.outcome in REFUSALS]
+        seen = SigtermSeen(
             old_completed=completed,
             old_cut=len(old) - completed,
             new_served=served,
-            new_refused=len(new) - served,
+            new_refused=len(refusals),
             exit_seconds=None if exited is None else exited - signalled,
             old_end_seconds=max(one.end for one in old) - signalled,
             watched_seconds=watched,
         )
+        return seen, refusals
 
     # ---- one generation
 
@@ -268,11 +296,15 @@ def classify_capacity(tries: Sequence[_Try]) -> CapacitySeen:
     """Return what a burst of generations at the same moment says."""
     count, together = len(tries), most_together([one.span for one in tries if one.delivered])
     failed = [one for one in tries if one.outcome is not Outcome.COMPLETED]
+    if failed and all(one.outcome is Outcome.TIMEOUT and not one.delivered for one in failed):
+        waited = f"{len(failed)} of {count} got no audio within --timeout"
+        if len(failed) < count:
+            return CapacitySeen(OverCapacity.QUEUES, count, together, waited)
     if failed:
         rejected = [one for one in failed if one.outcome is Outcome.REJECTED]
         kind = OverCapacity.REJECTS if len(rejected) == len(failed) else OverCapacity.FAILS
         one = (rejected or failed)[0]
-        return CapacitySeen(kind, count, together, f"{one.outcome}: {one.detail}")
+        return CapacitySeen(kind, count, together, one.refusal)
     # Some began only when others had ended, as a queue does: sharing makes all of them slower.
     first_end = min(one.span[1] for one in tries)
     waited = sum(one.span[0] >= first_end for one in tries)

@@ -18,6 +18,7 @@ class OnSigterm(StrEnum):
 
     DRAINS = "drains"
     EXITS = "exits"
+    LIMITED = "drains-to-a-limit"
     KEEPS_TAKING = "keeps-taking"
     IGNORES = "ignores"
     UNCLEAR = "unclear"
@@ -36,12 +37,16 @@ MEANING = {
     OnSigterm.DRAINS: "finishes what it has, takes nothing new, ends by itself",
     OnSigterm.EXITS: "ends at once and cuts what it has",
     OnSigterm.KEEPS_TAKING: "goes on taking work, and ends when it has none",
-    OnSigterm.IGNORES: "does nothing until it is killed",
+    OnSigterm.LIMITED: "takes nothing new, and after a while ends and cuts what it still has",
+    OnSigterm.IGNORES: "goes on as if nothing were, to the end of the observation",
     OnSigterm.UNCLEAR: "did none of what is known",
 }
 
+AT_ONCE_SECONDS = 1.5
+"""Latest end of a process that ends at once: about a second, and the time of a look at it."""
+
 # docs/draining.md, the table of workers: what each setting costs each behaviour.
-_WORKER = {
+_WORKER: dict[OnSigterm, tuple[str | None, str]] = {
     OnSigterm.DRAINS: ("sigterm", "It drains by itself; the grace period covers what it has."),
     OnSigterm.EXITS: (
         "wait-idle",
@@ -53,7 +58,11 @@ _WORKER = {
     ),
     OnSigterm.IGNORES: (
         "sigterm",
-        "No setting helps: it is killed at the end of the grace period, with what it then has.",
+        "No setting helps: at the end of the grace period it would be killed with what it has.",
+    ),
+    OnSigterm.LIMITED: (
+        None,
+        "worker: not set; it drains up to a limit of its own, which longer generations exceed.",
     ),
 }
 
@@ -67,13 +76,15 @@ class SigtermSeen:
     old_completed, old_cut : int
         Generations that were in progress.
     new_served, new_refused : int
-        Generations that were asked for after it.
+        Generations that were asked for after it. Those without an answer are neither.
     exit_seconds : float or None
         From SIGTERM to the end of the process; None: it ran on to the end of the observation.
     old_end_seconds : float
         From SIGTERM to the end of the last of the old generations.
     watched_seconds : float
         How long it was watched.
+    doubt : str
+        Why refusals may have another reason than SIGTERM; empty: they have none.
     """
 
     old_completed: int
@@ -83,6 +94,7 @@ class SigtermSeen:
     exit_seconds: float | None
     old_end_seconds: float
     watched_seconds: float
+    doubt: str = ""
 
     @property
     def behaviour(self) -> OnSigterm:
@@ -90,10 +102,18 @@ class SigtermSeen:
         if self.exit_seconds is None:
             served_on = self.old_cut == 0 and self.new_served > 0
             return OnSigterm.IGNORES if served_on else OnSigterm.UNCLEAR
-        if self.old_cut:
+        if self.new_served:
+            return OnSigterm.UNCLEAR if self.old_cut else OnSigterm.KEEPS_TAKING
+        if self.old_cut and self.exit_seconds <= AT_ONCE_SECONDS:
             # Whatever it finished by chance in the moment before.
-            return OnSigterm.EXITS if not self.new_served else OnSigterm.UNCLEAR
-        return OnSigterm.KEEPS_TAKING if self.new_served else OnSigterm.DRAINS
+            return OnSigterm.EXITS
+        if not self.new_refused or self.doubt:
+            return OnSigterm.UNCLEAR
+        if not self.old_cut:
+            return OnSigterm.DRAINS
+        # What is cut long before the process ends is cut by something else.
+        with_it = self.exit_seconds - self.old_end_seconds <= AT_ONCE_SECONDS
+        return OnSigterm.LIMITED if with_it else OnSigterm.UNCLEAR
 
 
 @dataclass
@@ -131,6 +151,17 @@ class Findings:
     pre_stop_served: tuple[int, int] | None = None
     """Generations served, and asked for, while the pod was marked as going."""
     notes: list[str] = field(default_factory=list)
+    failed: str = ""
+    """Why the experiment with SIGTERM could not be made or ended; empty: it could."""
+
+    @property
+    def unclear(self) -> str:
+        """What is not clear; empty: everything that was tried is."""
+        if self.failed:
+            return self.failed
+        if self.sigterm is not None and self.sigterm.behaviour is OnSigterm.UNCLEAR:
+            return "what it does on SIGTERM is not clear"
+        return ""
 
     @property
     def idle_seconds(self) -> int:
@@ -151,6 +182,8 @@ class Findings:
             lines.append(f"while its preStop hook ran: served {served} of {asked} new generations")
         if self.sigterm is not None:
             lines += _sigterm_lines(self.sigterm)
+        if self.failed:
+            lines.append(f"SIGTERM: {self.failed}")
         return [one_line(line) for line in lines + self.notes]
 
     def to_yaml(self) -> str:
@@ -164,7 +197,8 @@ class Findings:
                 lines.append("  # worker: not clear from this; see above and try again")
             else:
                 worker, why = _WORKER[behaviour]
-                lines += [f"  # {why}", f"  worker: {worker}"]
+                lines.append(f"  # {why}")
+                lines += [f"  worker: {worker}"] if worker else []
         lines.append(f"  idleSeconds: {self.idle_seconds}")
         return "\n".join(lines) + "\n"
 
@@ -193,9 +227,10 @@ def _sigterm_lines(seen: SigtermSeen) -> list[str]:
         if seen.exit_seconds is None
         else f"ended after {seen.exit_seconds:.1f} s"
     )
-    new = f"of new ones {seen.new_served} were served, {seen.new_refused} not"
+    new = f"of new ones {seen.new_served} were served, {seen.new_refused} refused"
     return [
         f"of {total} generations in progress at SIGTERM {seen.old_completed} completed; {new}",
         f"the last of them ended after {seen.old_end_seconds:.1f} s; the process {ended}",
+        *([seen.doubt] if seen.doubt else []),
         f"so on SIGTERM it {MEANING[seen.behaviour]} ({seen.behaviour})",
     ]

@@ -68,7 +68,12 @@ class LocalProcess:
 
     async def terminate(self) -> None:
         """See `Subject`."""
-        os.kill(self.pid, signal.SIGTERM)
+        try:
+            os.kill(self.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            raise SonicEksError(
+                f"--pid {self.pid}: ended before it got SIGTERM", exit_status=PROBLEM_FOUND
+            ) from None
 
     async def running(self) -> bool:
         """See `Subject`."""
