@@ -75,33 +75,41 @@ class _Turn:
     ) -> None:
         self._pool, self._connection = pool, connection
         self._target = pool.target
+        self._wait: asyncio.Timeout
+        self._until = 0.0
         self.connect_seconds = connect_seconds
 
     async def generate(self, generation: Generation) -> None:
         """See `protocol.Reservation`."""
-        target = self._target
+        target, loop = self._target, asyncio.get_running_loop()
         sse = target.protocol is Protocol.SSE
         body = protocol.request_body(target, generation.text)
         if sse:
             body["context_id"] = generation.context_id
+        generation.sent = loop.time()
+        self._until = generation.sent + protocol.longest_seconds(target, generation.text)
         try:
-            generation.sent = asyncio.get_running_loop().time()
-            await self._connection.post(
-                target, "/tts/sse" if sse else "/tts/bytes", json.dumps(body).encode()
-            )
-            await (self._hear_events(generation) if sse else self._hear_bytes(generation))
+            async with asyncio.timeout_at(generation.sent + target.timeout_seconds) as self._wait:
+                await self._connection.post(
+                    target, "/tts/sse" if sse else "/tts/bytes", json.dumps(body).encode()
+                )
+                await (self._hear_events(generation) if sse else self._hear_bytes(generation))
         except TimeoutError:
-            raise Failure(
-                Outcome.TIMEOUT, f"nothing came for {target.timeout_seconds:g} s"
-            ) from None
+            raise protocol.hang(target, generation, loop.time()) from None
         except (OSError, h11.RemoteProtocolError) as error:
             raise Failure(Outcome.CLOSED, f"the connection broke: {error}") from None
         self._connection.next_request()
+
+    def _came(self) -> None:
+        """Wait anew: the answer or a part of audio came."""
+        now = asyncio.get_running_loop().time()
+        self._wait.reschedule(min(now + self._target.timeout_seconds, self._until))
 
     async def _hear_bytes(self, generation: Generation) -> None:
         loop = asyncio.get_running_loop()
         async for data in self._answer():
             generation.heard(loop.time(), len(data))
+            self._came()
         if not generation.parts:
             raise Failure(Outcome.ERROR, "ended without audio")
 
@@ -113,33 +121,33 @@ class _Turn:
             # once CR before it is gone, and no server sends CR alone.
             buffer += data.replace(b"\r\n", b"\n") if b"\r" in data else data
             *whole, buffer = buffer.split(b"\n\n")
+            before = len(generation.parts or ())
             for block in whole:
                 event = _event(block)
                 if event and protocol.hear(protocol.parse_event(event), generation, loop.time()):
                     ended = True
+            if ended or len(generation.parts or ()) > before:
+                self._came()
         if not ended:
             raise Failure(Outcome.CLOSED, "the answer ended before the generation did")
 
     async def _answer(self) -> AsyncIterator[bytes]:
         """Body of the answer in parts; raises Failure for an answer that is an error."""
-        first = await self._next()
+        first = await self._connection.next_event()
+        self._came()
         if not isinstance(first, h11.Response):
             raise Failure(Outcome.CLOSED, "the answer has no beginning")
         status, said = first.status_code, b""
         kind = dict(first.headers).get(b"content-type", b"").decode("latin-1").lower()
         if status < 300 and kind.startswith(_NO_AUDIO) and self._target.protocol is Protocol.BYTES:
             raise Failure(Outcome.ERROR, f"{kind} instead of audio")
-        while isinstance(event := await self._next(), h11.Data):
+        while isinstance(event := await self._connection.next_event(), h11.Data):
             if status < 300:
                 yield bytes(event.data)
             elif len(said) < _ERROR_BYTES:
                 said += event.data
         if status >= 300:
             raise _error(status, said)
-
-    async def _next(self) -> h11.Response | h11.Data | h11.EndOfMessage:
-        async with asyncio.timeout(self._target.timeout_seconds):
-            return await self._connection.next_event()
 
     def release(self) -> None:
         """See `protocol.Reservation`."""

@@ -40,7 +40,8 @@ class Target:
     buffer_delay_ms : int
         ``max_buffer_delay_ms`` of each request (WebSocket).
     timeout_seconds : float
-        Longest wait for a connection, and for the next part of audio: then it is a hang.
+        Longest wait for a connection, for an answer, and for the next part of audio: then it is
+        a hang. Nothing else that comes meanwhile makes it longer.
     contexts_per_socket : int
         Generations that may share a WebSocket at a time.
     playback_buffer_seconds : float

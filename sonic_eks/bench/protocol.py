@@ -14,6 +14,10 @@ API_VERSION = "2026-08-14"
 """``cartesia-version`` that SDK 4.2.0 sends."""
 
 
+_SECONDS_A_CHARACTER = 0.2
+"""Longest time for a character of text: three times that of speech, about 15 in a second."""
+
+
 class Reservation(Protocol):
     """Room for one generation on a connection that is open."""
 
@@ -52,6 +56,19 @@ def address(target: Target, path: str, *, websocket: bool = False) -> str:
 def tls(target: Target) -> ssl.SSLContext | None:
     """Return the settings of TLS, made once: reading the certificates takes milliseconds."""
     return ssl.create_default_context() if urlsplit(target.url).scheme == "https" else None
+
+
+def longest_seconds(target: Target, text: str) -> float:
+    """Return the longest time for a whole generation, after which it is a hang too."""
+    return target.timeout_seconds + _SECONDS_A_CHARACTER * len(text)
+
+
+def hang(target: Target, generation: Generation, now: float) -> Failure:
+    """Return the failure of a generation that is waited for no longer."""
+    longest = longest_seconds(target, generation.text)
+    if generation.sent is not None and now - generation.sent >= longest:
+        return Failure(Outcome.TIMEOUT, f"not complete within {longest:g} s")
+    return Failure(Outcome.TIMEOUT, f"no audio for {target.timeout_seconds:g} s")
 
 
 def request_body(target: Target, text: str) -> dict[str, Any]:

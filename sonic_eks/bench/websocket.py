@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
@@ -26,21 +27,34 @@ class _Connect(connect):
 class _Context:
     """A generation on a socket, ended by an event, by silence or with its socket."""
 
-    def __init__(self, generation: Generation, timeout: float) -> None:
-        self.generation = generation
+    def __init__(self, generation: Generation, target: Target) -> None:
+        self.generation, self._target = generation, target
         self._loop = asyncio.get_running_loop()
-        self._timeout = timeout
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self.last = self._loop.time()
+        generation.sent = self._last = self._loop.time()
+        self._answered = False
+        self._until = self._last + protocol.longest_seconds(target, generation.text)
         # One timer that looks again, instead of one for each part of audio.
-        self._timer = self._loop.call_later(timeout, self._look)
+        self._timer = self._loop.call_later(target.timeout_seconds, self._look)
 
     def _look(self) -> None:
-        quiet = self._loop.time() - self.last
-        if quiet < self._timeout:
-            self._timer = self._loop.call_later(self._timeout - quiet, self._look)
+        due = min(self._last + self._target.timeout_seconds, self._until)
+        now = self._loop.time()
+        if now < due:
+            self._timer = self._loop.call_at(due, self._look)
         else:
-            self.fail(Failure(Outcome.TIMEOUT, f"nothing came for {self._timeout:g} s"))
+            self.fail(protocol.hang(self._target, self.generation, now))
+
+    def hear(self, event: dict[str, Any], now: float) -> None:
+        """Take an event; only the first one and audio make the wait begin anew."""
+        parts = len(self.generation.parts or ())
+        try:
+            if protocol.hear(event, self.generation, now):
+                self.finish()
+        except Failure as failed:
+            self.fail(failed)
+        if not self._answered or len(self.generation.parts or ()) > parts:
+            self._answered, self._last = True, now
 
     def finish(self) -> None:
         """End it; all of it arrived."""
@@ -74,12 +88,7 @@ class _Socket:
                 event = protocol.parse_event(message)
                 context = self.contexts.get(event.get("context_id") or "")
                 if context is not None:
-                    context.last = now
-                    try:
-                        if protocol.hear(event, context.generation, now):
-                            context.finish()
-                    except Failure as failed:
-                        context.fail(failed)
+                    context.hear(event, now)
                 elif event["type"] == "error":
                     # It names no context, so it may be that of any.
                     self._fail_all(protocol.error_of(event))
@@ -97,13 +106,18 @@ class _Socket:
 
     async def say(self, generation: Generation) -> None:
         """Run one context; raises Failure."""
-        context = _Context(generation, self._target.timeout_seconds)
+        context = _Context(generation, self._target)
         self.contexts[generation.context_id] = context
         complete = False
+        message = protocol.websocket_message(self._target, generation)
         try:
-            generation.sent = context.last = asyncio.get_running_loop().time()
             try:
-                await self.connection.send(protocol.websocket_message(self._target, generation))
+                # A service that reads nothing makes this wait as well.
+                async with asyncio.timeout(self._target.timeout_seconds):
+                    await self.connection.send(message)
+            except TimeoutError:
+                now = asyncio.get_running_loop().time()
+                context.fail(protocol.hang(self._target, generation, now))
             except ConnectionClosed as closed:
                 context.fail(Failure(Outcome.CLOSED, f"the connection was closed: {closed}"))
             await context.ended
@@ -114,8 +128,9 @@ class _Socket:
             if not complete:
                 # What else it says of this context is nobody's; the next one gets a new socket.
                 self.usable = False
-                with contextlib.suppress(ConnectionClosed):
-                    await self.connection.send(protocol.cancel_message(generation.context_id))
+                with contextlib.suppress(ConnectionClosed, TimeoutError):
+                    async with asyncio.timeout(_CLOSE_SECONDS):
+                        await self.connection.send(protocol.cancel_message(generation.context_id))
 
     async def close(self) -> None:
         """Close it; whatever runs on it fails."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -68,13 +71,134 @@ def test_the_key_and_controls_are_in_no_failure(protocol: Protocol, before: int)
     assert ("***" in said) == (before < 199)
 
 
-def failure_of(handler: Handler) -> Failure:
+def answer_of(pieces: Callable[[], Iterator[bytes]], pause: float = 0.0) -> Any:
+    """A server that answers a request by pieces, with a pause after each."""
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            for piece in pieces():
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(pause)
+        writer.close()
+
+    return asyncio.start_server(serve_one, "127.0.0.1", 0)
+
+
+async def say_http(
+    pieces: Callable[[], Iterator[bytes]],
+    protocol: Protocol,
+    *,
+    pause: float = 0.0,
+    timeout: float = 0.5,
+    text: str = "Hi.",
+) -> Generation:
+    async with await answer_of(pieces, pause) as server:
+        port = server.sockets[0].getsockname()[1]
+        return await say(f"http://127.0.0.1:{port}", protocol, timeout=timeout, text=text)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n\r\n"
+EVENTS = HEAD % b"text/event-stream"
+RAW = HEAD % b"audio/raw"
+CHUNK = b'data: {"type": "chunk", "data": "%s"}\n\n' % AUDIO.encode()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "first", "again"),
+    [
+        (Protocol.SSE, EVENTS, b": still here\n\n"),
+        (Protocol.SSE, EVENTS, b'data: {"type": "timestamps"}\n\n'),
+        (Protocol.SSE, EVENTS + CHUNK, b": still here\n\n"),
+        (Protocol.SSE, b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"),
+        (Protocol.BYTES, b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"),
+        (Protocol.BYTES, b"HTTP/1.1 500 Oops\r\n\r\n", b"x"),
+    ],
+)
+def test_what_is_no_audio_does_not_keep_a_generation_alive(
+    protocol: Protocol, first: bytes, again: bytes
+) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield first
+        yield from itertools.repeat(again)
+
+    with pytest.raises(Failure) as failed:
+        asyncio.run(say_http(pieces, protocol, pause=0.05, timeout=0.3, text="x" * 100))
+    assert (failed.value.outcome, failed.value.detail) == (Outcome.TIMEOUT, "no audio for 0.3 s")
+
+
+@pytest.mark.parametrize("first", [[], [{"type": "chunk", "data": AUDIO}]])
+def test_what_is_no_audio_does_not_keep_a_context_alive(first: list[dict[str, str]]) -> None:
+    async def handler(connection: ServerConnection, context: str) -> None:
+        events = itertools.chain(first, itertools.repeat({"type": "timestamps"}))
+        for event in events:
+            await connection.send(json.dumps({**event, "context_id": context}))
+            await asyncio.sleep(0.05)
+
+    failure = failure_of(handler, text="x" * 100)
+    assert (failure.outcome, failure.detail) == (Outcome.TIMEOUT, "no audio for 0.5 s")
+
+
+def test_audio_without_end_is_a_hang() -> None:
+    """Three characters: 0.6 s more than the longest wait."""
+
+    async def handler(connection: ServerConnection, context: str) -> None:
+        while True:
+            await connection.send(
+                json.dumps({"type": "chunk", "data": AUDIO, "context_id": context})
+            )
+            await asyncio.sleep(0.05)
+
+    failures = [failure_of(handler)]
+    for protocol, head, part in ((Protocol.SSE, EVENTS, CHUNK), (Protocol.BYTES, RAW, b"\0" * 48)):
+
+        def pieces(head: bytes = head, part: bytes = part) -> Iterator[bytes]:
+            yield head
+            yield from itertools.repeat(part)
+
+        with pytest.raises(Failure) as failed:
+            asyncio.run(say_http(pieces, protocol, pause=0.05))
+        failures.append(failed.value)
+    for failure in failures:
+        assert (failure.outcome, failure.detail) == (
+            Outcome.TIMEOUT,
+            "not complete within 1.1 s",
+        )
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+def test_slow_audio_is_no_hang(protocol: Protocol) -> None:
+    """A part every 0.3 s, twice the longest wait in all."""
+
+    async def handler(connection: ServerConnection, context: str) -> None:
+        for event in [{"type": "chunk", "data": AUDIO}] * 4 + [{"type": "done"}]:
+            await connection.send(json.dumps({**event, "context_id": context}))
+            await asyncio.sleep(0.3)
+
+    def pieces() -> Iterator[bytes]:
+        sse = protocol is Protocol.SSE
+        yield EVENTS if sse else RAW
+        yield from [CHUNK if sse else b"\0" * 48] * 4
+        if sse:
+            yield b'data: {"type": "done"}\n\n'
+
+    async def scenario() -> Generation:
+        if protocol is Protocol.WEBSOCKET:
+            async with socket_server(handler) as url:
+                return await say(url, protocol, text="x" * 100)
+        return await say_http(pieces, protocol, pause=0.3, text="x" * 100)
+
+    assert sum(size for _, size in asyncio.run(scenario()).parts or ()) == 4 * 48
+
+
+def failure_of(handler: Handler, *, text: str = "Hi.") -> Failure:
     """What a generation of a WebSocket server fails with."""
 
     async def scenario() -> Failure:
         async with socket_server(handler) as url:
             with pytest.raises(Failure) as failed:
-                await say(url, Protocol.WEBSOCKET)
+                await say(url, Protocol.WEBSOCKET, text=text)
             return failed.value
 
     return asyncio.run(scenario())
