@@ -118,9 +118,11 @@ class _Turn:
         buffer, ended = b"", False
         async for data in self._answer():
             # A line ends in CR LF, LF or CR (HTML standard, server-sent events); LF is enough
-            # once CR before it is gone, and no server sends CR alone.
-            buffer += data.replace(b"\r\n", b"\n") if b"\r" in data else data
-            *whole, buffer = buffer.split(b"\n\n")
+            # once CR before it is gone, and no server sends CR alone. Its LF may be yet to come.
+            buffer += data
+            held = b"\r" if buffer.endswith(b"\r") else b""
+            *whole, rest = buffer.removesuffix(held).replace(b"\r\n", b"\n").split(b"\n\n")
+            buffer = rest + held
             before = len(generation.parts or ())
             for block in whole:
                 event = _event(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import ssl
 from typing import Any, Protocol
@@ -125,14 +126,27 @@ def hear(event: dict[str, Any], generation: Generation, now: float) -> bool:
         data = event.get("data")
         if not isinstance(data, str):
             raise Failure(Outcome.ERROR, "a chunk without audio")
-        # The length is enough: decoding would cost the client most of its time.
-        generation.heard(now, len(data) * 3 // 4 - data.count("=", max(0, len(data) - 2)))
+        generation.heard(now, _audio_bytes(data, first=not generation.parts))
         return False
     if kind == "error":
         raise error_of(event)
     if kind == "done" and not generation.parts:
         raise Failure(Outcome.ERROR, "ended without audio")
     return bool(kind == "done")
+
+
+def _audio_bytes(data: str, *, first: bool) -> int:
+    """Return the bytes of a part of audio; raises Failure for what is no base64."""
+    try:
+        # Of the first part all is looked at. Of the others the length is enough: to decode them
+        # would cost the client most of its time.
+        if first:
+            binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:
+        raise Failure(Outcome.ERROR, "a chunk whose audio is no base64") from None
+    if len(data) % 4:
+        raise Failure(Outcome.ERROR, "a chunk whose audio is no base64")
+    return len(data) * 3 // 4 - data.count("=", max(0, len(data) - 2))
 
 
 def error_of(event: dict[str, Any]) -> Failure:

@@ -17,13 +17,14 @@ from typing import Any, Protocol
 
 import sonic_eks
 from sonic_eks.bench.arrivals import constant, poisson
+from sonic_eks.bench.driver import LEAD_SECONDS
 from sonic_eks.bench.plan import Arrivals, Load, Target
 from sonic_eks.bench.record import Record
 from sonic_eks.bench.statistics import Summary, summarize
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
-_START_SECONDS = 0.1
-"""Time for the last process to hear when the run begins."""
+START_SECONDS = LEAD_SECONDS + 0.1
+"""Time for the last process to hear when the run begins, and for the first connection."""
 
 _LINE_BYTES = 1 << 30
 """Longest line of a process: all of its records."""
@@ -92,9 +93,9 @@ async def run(target: Target, load: Load, *, processes: int, reporter: Reporter)
     children: list[Process] = []
     try:
         for _ in parts:
-            children.append(await _spawn())
+            children.append(await _spawn(target.key))
         await asyncio.gather(*(_prepare(c, p) for c, p in zip(children, parts, strict=True)))
-        start = {"start": time.monotonic() + _START_SECONDS}
+        start = {"start": time.monotonic() + START_SECONDS}
         heard = [(0, 0)] * len(children)
 
         async def follow(index: int) -> dict[str, Any]:
@@ -116,7 +117,7 @@ async def run(target: Target, load: Load, *, processes: int, reporter: Reporter)
     return Run(load, tuple(records), summarize(records, lag), len(parts))
 
 
-async def _spawn() -> Process:
+async def _spawn(key: str) -> Process:
     # From wherever this package was imported, be it an archive that nobody installed.
     places = [str(Path(sonic_eks.__file__).parent.parent), *_search_path()]
     return await asyncio.create_subprocess_exec(
@@ -124,10 +125,15 @@ async def _spawn() -> Process:
         stdin=PIPE,
         stdout=PIPE,
         limit=_LINE_BYTES,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+        env={**without_key(key), "PYTHONPATH": os.pathsep.join(places)},
         # Ctrl-C is for this process, which then ends the others.
         start_new_session=True,
     )
+
+
+def without_key(key: str) -> dict[str, str]:
+    """Return the environment without the variables that hold the API key."""
+    return {name: value for name, value in os.environ.items() if value.strip() != key}
 
 
 def _search_path() -> Sequence[str]:

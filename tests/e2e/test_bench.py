@@ -248,9 +248,13 @@ def test_a_starved_client_marks_its_run_not_valid(service: Served) -> None:
     assert result.to_dict()["problems"] == [problem]
 
 
-def test_the_key_is_where_nobody_looks(service: Served) -> None:
+@pytest.mark.parametrize("variable", ["CARTESIA_API_KEY", "ANOTHER_NAME"])
+def test_the_key_is_where_nobody_looks(
+    service: Served, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     """Neither in the arguments nor in the environment of the processes, nor in a result."""
     require_linux()
+    monkeypatch.setenv(variable, f" {KEY} ")
     seen: list[bytes] = []
     done = threading.Event()
 

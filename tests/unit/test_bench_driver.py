@@ -13,10 +13,11 @@ import pytest
 
 from sidecar.stand_in import speech
 from sonic_eks.bench.arrivals import constant
-from sonic_eks.bench.driver import Driver
+from sonic_eks.bench.driver import LEAD_SECONDS, Driver
 from sonic_eks.bench.lag import LagProbe
 from sonic_eks.bench.plan import Target
 from sonic_eks.bench.record import Failure, Generation, Outcome
+from sonic_eks.bench.run import START_SECONDS
 from sonic_eks.bench.search import Search
 from sonic_eks.bench.statistics import percentile, summarize, ttfb_percentile
 from tests.virtual_time import run
@@ -113,6 +114,18 @@ def test_connections_are_made_before_a_generation_is_due() -> None:
     driver = open_loop(Service(connect_seconds=0.7), [1.0])
     assert driver.records[0].ttfb_seconds == pytest.approx(FIRST + 0.2)
     assert driver.late_seconds == []
+
+
+def test_the_first_generation_of_a_run_has_the_whole_lead() -> None:
+    """A process hears of the start up to 0.1 s late and still begins to connect in time."""
+    driver = drive(Service(connect_seconds=LEAD_SECONDS), start=START_SECONDS)
+
+    async def late() -> None:
+        await asyncio.sleep(0.1)
+        await driver.open_loop([(0, 0.0)])
+
+    run(late())
+    assert driver.records[0].ttfb_seconds == pytest.approx(FIRST)
 
 
 def test_open_loop_goes_on_whatever_becomes_of_those_before() -> None:

@@ -204,6 +204,33 @@ def failure_of(handler: Handler, *, text: str = "Hi.") -> Failure:
     return asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("data", ["hello world!", "AAA", "AAA=AAAA", "ääää", "=", "====", 7, None])
+def test_a_chunk_that_is_no_base64_is_an_error(data: object) -> None:
+    async def handler(connection: ServerConnection, context: str) -> None:
+        await connection.send(json.dumps({"type": "chunk", "data": data, "context_id": context}))
+        await connection.send(json.dumps({"type": "done", "context_id": context}))
+        await connection.wait_closed()
+
+    failure = failure_of(handler)
+    assert failure.outcome is Outcome.ERROR
+    assert failure.detail in ("a chunk without audio", "a chunk whose audio is no base64")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_events_are_read_wherever_they_are_cut(end: bytes, size: int) -> None:
+    """Two chunks and the end, in pieces of a size: a piece may end between CR and LF."""
+    lines = [b": hello", b"", CHUNK.strip(), b"", b"event: x", CHUNK.strip(), b""]
+    body = end.join([*lines, b'data: {"type": "done"}', b"", b""])
+
+    def pieces() -> Iterator[bytes]:
+        yield EVENTS
+        yield from (body[at : at + size] for at in range(0, len(body), size))
+
+    generation = asyncio.run(say_http(pieces, Protocol.SSE, pause=0.001, text="x" * 100))
+    assert [size for _, size in generation.parts or ()] == [48, 48]
+
+
 @pytest.mark.parametrize("context", [["c-1"], {"c-1": 1}, 1, True])
 @pytest.mark.parametrize("kind", ["chunk", "done", "error"])
 def test_a_context_that_is_no_text_is_no_event(kind: str, context: object) -> None:
