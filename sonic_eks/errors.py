@@ -4,6 +4,8 @@ from __future__ import annotations
 
 BAD_INPUT = 2
 PROBLEM_FOUND = 1
+INTERRUPTED = 130
+"""What shells report for a process that Ctrl-C ended: 128 and the number of SIGINT."""
 
 _SHOWN_CHARACTERS = 80
 

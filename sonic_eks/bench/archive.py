@@ -23,7 +23,7 @@ _LEFT_OUT = frozenset(
     {
         *("sonic_eks/bench/profile.py", "sonic_eks/bench/plots.py", "sonic_eks/bench/report.py"),
         *("sonic_eks/bench/table.py", "sonic_eks/bench/progress.py", "sonic_eks/bench/archive.py"),
-        "sonic_eks/bench/stored.py",
+        *("sonic_eks/bench/stored.py", "sonic_eks/bench/outputs.py"),
         *("websockets/asyncio/server.py", "websockets/asyncio/router.py"),
     }
 )

@@ -75,25 +75,3 @@ def api_key(variable: str, file: Path | None) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SonicEksError(f"{source}: no API key: it holds spaces or characters beyond ASCII")
     return key
-
-
-def writable(option: str, path: Path) -> None:
-    """Refuse a file that could not be written after the measurement."""
-    existed = path.exists()
-    try:
-        path.open("ab").close()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SonicEksError(f"{option} {path}: cannot be written: {reason}") from None
-    if not existed:
-        path.unlink()
-
-
-def write(option: str, path: Path, text: str) -> None:
-    """Write a file."""
-    try:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise SonicEksError(
-            f"{option} {path}: cannot be written: {error.strerror or error}"
-        ) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from sonic_eks.bench import inputs
+from sonic_eks.bench.outputs import distinct, writable, write
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.options import JsonOption
@@ -66,6 +67,9 @@ def bench(
     """
     results = _Outputs(report, profile, gpu, release, as_json)
     results.check(model)
+    distinct(
+        {"--key-file": key_file, "--read": read, "--report": report, "--profile": profile},
+    )
     if read is not None and url is None:
         from sonic_eks.bench.stored import read_result
 
@@ -203,7 +207,7 @@ class _Outputs:
             check_names(gpu=self.gpu, model=model, release=self.release)
         for option, path in (("--report", self.report), ("--profile", self.profile)):
             if path is not None:
-                inputs.writable(option, path)
+                writable(option, path)
 
     def refuse_with_job(self) -> None:
         """Refuse outputs that a Job cannot write."""
@@ -237,9 +241,9 @@ class _Outputs:
         if self.report is not None:
             from sonic_eks.bench.report import html_report
 
-            inputs.write("--report", self.report, html_report(result))
+            write("--report", self.report, html_report(result))
         if self.profile is not None and self.gpu is not None:
             from sonic_eks.bench.profile import from_result, to_yaml
 
             made = from_result(result, gpu=self.gpu, release=self.release)
-            inputs.write("--profile", self.profile, to_yaml(made))
+            write("--profile", self.profile, to_yaml(made))

@@ -19,7 +19,7 @@ from sonic_eks.cli.render import render
 from sonic_eks.cli.summary import summary
 from sonic_eks.cli.teardown import teardown
 from sonic_eks.cli.verify_drain import verify_drain
-from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line
+from sonic_eks.errors import BAD_INPUT, INTERRUPTED, PROBLEM_FOUND, SonicEksError, one_line
 
 app = typer.Typer(
     name="sonic-eks",
@@ -51,7 +51,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; the process exits 0, 1 (problem found) or 2 (bad input)."""
+    """Run the command line; the process exits 0, 1 (problem found), 2 (bad input), 130 (Ctrl-C)."""
     for stream in (sys.stdout, sys.stderr):
         # What a configuration holds is UTF-8, whatever the locale says.
         if isinstance(stream, io.TextIOWrapper):
@@ -76,12 +76,15 @@ def _run() -> int:
         return BAD_INPUT
     except (typer.Abort, KeyboardInterrupt):
         print("sonic-eks: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except OSError as error:
         return _output_failed(error)
     except SystemExit:
         # Typer exits so, with status 1, when a reader of the output went away; nothing else does.
         return _output_failed(BrokenPipeError())
+    if status == INTERRUPTED:
+        # Typer makes Ctrl-C into this status before anybody else hears of it.
+        print("sonic-eks: interrupted", file=sys.stderr)
     return status if isinstance(status, int) else 0
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sonic_eks.bench import inputs
+from sonic_eks.bench.outputs import writable, write
 from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.options import JsonOption
@@ -71,7 +72,7 @@ def verify_drain(
     if url is None and pod is None:
         raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
     if out is not None:
-        inputs.writable("--out", out)
+        writable("--out", out)
     settings = Settings(
         streams=streams,
         stream_characters=characters,
@@ -131,7 +132,7 @@ def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:
     else:
         print(text, end="")
     if out is not None:
-        inputs.write("--out", out, text)
+        write("--out", out, text)
     if findings.unclear:
         print(f"verify-drain: {findings.unclear}", file=sys.stderr)
         raise typer.Exit(PROBLEM_FOUND)

@@ -391,6 +391,55 @@ def test_figures_that_round_to_nothing_are_kept_or_left_out(run: Run, tmp_path: 
     assert "rtf" not in second
 
 
+def test_a_file_is_whole_or_as_it_was(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that fails half-way, as on a full disk, leaves the old file and nothing beside it."""
+    read, folder = written(tmp_path), tmp_path / "out"
+    folder.mkdir()
+    path = folder / "p.yaml"
+    path.write_text("old")
+
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "No space left on device" in err
+    assert path.read_text() == "old"
+    assert list(folder.iterdir()) == [path]
+    link = folder / "link.yaml"
+    link.symlink_to(path)
+    assert run("--read", read, "--profile", link, "--gpu", "L4")[0] == 0
+    assert link.is_symlink()
+    assert "gpu: L4" in path.read_text()
+    assert sorted(folder.iterdir()) == [link, path]
+    assert run("--read", read, "--profile", "/dev/null", "--gpu", "L4")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--report", "x", "--profile", "x"], "--report and --profile: got the same file x"),
+        (["--report", "x", "--profile", "./y/../x"], "--report and --profile: got the same file"),
+        (["--report", "result.json"], "--read and --report: got the same file result.json"),
+        (["--report", "link"], "--read and --report: got the same file link"),
+    ],
+)
+def test_a_file_for_two_things_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    before = written(tmp_path).read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "y").mkdir()
+    (tmp_path / "link").symlink_to("result.json")
+    gpu = ["--gpu", "L4"] if "--profile" in arguments else []
+    refused(run("--read", "result.json", *arguments, *gpu), said)
+    assert (tmp_path / "result.json").read_text() == before
+
+
 NONSENSE = (None, "x\n\x1b[2J\ud800", -1, 10**400, [[]], {})
 
 
