@@ -114,6 +114,7 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
     shares = [_share_within(record, begin, end) for record in records]
     completed = [record for record in counted if record.completed]
     audio = sum(record.audio_seconds for record in completed)
+    characters = sum(record.characters for record in completed)
     return Summary(
         generations=len(counted),
         failures=dict(Counter(str(r.outcome) for r in counted if not r.completed)),
@@ -130,9 +131,8 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
         )
         / span,
         characters_per_second=sum(
-            record.characters * share
+            _characters_made(record, characters / audio if audio else 0.0) * share
             for record, share in zip(records, shares, strict=True)
-            if record.completed
         )
         / span,
         audio_per_second=sum(
@@ -143,6 +143,19 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
         seconds=span,
         lag=lag,
     )
+
+
+def _characters_made(record: Record, characters_a_second: float) -> float:
+    """Return the characters that became audio.
+
+    Of a generation that the end of the run stopped, the part is told by its audio and by how many
+    characters a second of audio has in the others. What failed was of no use to anybody.
+    """
+    if record.completed:
+        return record.characters
+    if record.outcome is Outcome.STOPPED:
+        return min(record.audio_seconds * characters_a_second, record.characters)
+    return 0.0
 
 
 def _share_within(record: Record, begin: float, end: float) -> float:

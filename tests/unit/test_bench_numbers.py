@@ -99,6 +99,45 @@ def test_what_lies_outside_the_counted_time_is_left_out() -> None:
     assert summary.characters_per_second == pytest.approx((30 + 60) / 2)
 
 
+def test_a_stopped_generation_counts_by_its_audio() -> None:
+    """Of 60 characters that would be 4 s of audio, 3 s came in the run of 1 s: 45 characters."""
+    stopped = {"counted": False, "outcome": Outcome.STOPPED}
+    records = [record(0), record(1, audio_seconds=3.0, **stopped)]
+    assert summarize(records, 0.0).characters_per_second == pytest.approx(60 + 45)
+    # half of its time is before the run
+    records[1] = record(1, scheduled=-1.0, audio_seconds=3.0, **stopped)
+    assert summarize(records, 0.0).characters_per_second == pytest.approx(60 + 22.5)
+    # never more than it has, and nothing where nothing came or nothing completed
+    records[1] = record(1, audio_seconds=9.0, **stopped)
+    assert summarize(records, 0.0).characters_per_second == pytest.approx(60 + 60)
+    records[1] = record(1, audio_seconds=0.0, **stopped)
+    assert summarize(records, 0.0).characters_per_second == pytest.approx(60)
+    records = [record(0, outcome=Outcome.CLOSED), record(1, **stopped)]
+    assert summarize(records, 0.0).characters_per_second == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 8, 64])
+def test_characters_a_second_do_not_fall_with_the_concurrency(concurrency: int) -> None:
+    """Slots that make 60 characters in each second, begun at even distances, 3 s on end."""
+    records = []
+    for slot in range(concurrency):
+        begin = slot / concurrency
+        for number in range(3):
+            at = begin + number
+            part = max(0.0, min(3.0 - at, 1.0))  # the run ends at 3 s
+            records.append(
+                record(
+                    scheduled=at,
+                    end=at + part,
+                    audio_seconds=4.0 * part,
+                    counted=part == 1.0,
+                    outcome=Outcome.COMPLETED if part == 1.0 else Outcome.STOPPED,
+                )
+            )
+    found = summarize(records, 0.0)
+    assert found.characters_per_second == pytest.approx(60 * found.in_progress)
+
+
 @pytest.mark.parametrize(("lag", "valid"), [(0.005, True), (0.00501, False)])
 def test_a_client_that_lags_makes_a_run_not_valid(lag: float, valid: bool) -> None:
     assert summarize([record()], lag).valid is valid
