@@ -21,7 +21,7 @@ _STAGGER_SECONDS = 0.005
 _MOST_STAGGER_SECONDS = 5.0
 """Time between the first connections of a closed loop, and between the first and the last."""
 
-_PAUSE_SECONDS = 0.1
+PAUSE_SECONDS = 0.1
 """Pause of a closed loop after a failure, so that a service that refuses is not flooded."""
 
 
@@ -96,7 +96,7 @@ class Driver:
                     warming -= not warm
                     warm = True
                     if not completed:
-                        await asyncio.sleep(_PAUSE_SECONDS)
+                        await asyncio.sleep(PAUSE_SECONDS)
             finally:
                 done.set()
 

@@ -17,7 +17,7 @@ from sonic_eks.bench.search import Search
 from sonic_eks.bench.statistics import counts, in_ms, plain, ttfb_percentile
 
 REPEATS = 2
-"""How often a run is repeated in which the client was the bottleneck."""
+"""How often a run is repeated that is not valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class Result:
         """What keeps the result from being good, a line each."""
         found = []
         last = self.runs[-1]
-        if not last.summary.valid:
+        if not last.valid:
             found.append(not_valid(last))
         elif self.highest is None:
             found += [f"objective not kept: {miss}" for miss in misses(last, self.plan.slo)]
@@ -120,7 +120,7 @@ class Result:
         busy = [
             one.summary.busy
             for one in self.runs
-            if one.load.concurrency == self.highest and one.summary.valid
+            if one.load.concurrency == self.highest and one.valid
         ]
         carried = conversations(
             self.highest,
@@ -137,7 +137,7 @@ class Result:
 
 
 class _NotValidError(Exception):
-    """The client was the bottleneck, however often the run was repeated."""
+    """A run was not valid, however often it was repeated."""
 
 
 def misses(one: Run, slo: Slo) -> list[str]:
@@ -147,6 +147,12 @@ def misses(one: Run, slo: Slo) -> list[str]:
 
 def not_valid(one: Run) -> str:
     """Return the line that says why a run is not valid."""
+    if one.summary.valid:
+        return (
+            f"not valid: {one.summary.in_progress:.1f} of {one.load.concurrency} generations were"
+            f" in progress in the mean, in {one.processes} processes that ended at different times;"
+            " give more --generations or fewer --processes"
+        )
     return (
         f"not valid: the client was the bottleneck, its own lag is {in_ms(one.summary.lag)} at p99"
         f" in {one.processes} process{'es' if one.processes > 1 else ''};"
@@ -176,7 +182,7 @@ async def measure(plan: Plan, reporter: Reporter) -> Result:
         one = await _run_valid(
             result, replace(plan.load, concurrency=concurrency, seed=seed), reporter
         )
-        if not one.summary.valid:
+        if not one.valid:
             raise _NotValidError
         return not misses(one, plan.slo)
 
@@ -186,7 +192,7 @@ async def measure(plan: Plan, reporter: Reporter) -> Result:
 
 
 async def _run_valid(result: Result, load: Load, reporter: Reporter) -> Run:
-    """Run, and again with more processes as long as the client is the bottleneck."""
+    """Run, and again while it is not valid: with more processes where the client was too slow."""
     plan = result.plan
     most = plan.max_processes or os.cpu_count() or 1
     processes = min(result.runs[-1].processes if result.runs else plan.processes, most)
@@ -194,9 +200,10 @@ async def _run_valid(result: Result, load: Load, reporter: Reporter) -> Run:
         reporter.begin(_describe(load), load.generations)
         one = await run(plan.target, load, processes=processes, reporter=reporter)
         result.runs.append(one)
-        if one.summary.valid:
+        if one.valid:
             break
-        processes = min(processes * 2, most)
+        if not one.summary.valid:
+            processes = min(processes * 2, most)
     return one
 
 
@@ -212,8 +219,8 @@ def _run_dict(one: Run, slo: Slo) -> dict[str, Any]:
     return {
         "load": asdict(one.load),
         "processes": one.processes,
-        "valid": summary.valid,
-        "sloKept": summary.valid and not missed,
+        "valid": one.valid,
+        "sloKept": one.valid and not missed,
         "missed": missed,
         "examples": _examples(one),
         "ttfbAtPercentile": plain(ttfb_percentile(one.records, slo.percentile)),

@@ -24,8 +24,9 @@ counts as infinitely late (never) in every percentile.
 
 Stood still: generations in which a listener's playback ran out of audio before the end.
 
-Client lag is how late the measuring client itself was at p99. Above 5 ms a run is not valid: it
-stays in the table and out of the plots.
+Client lag is how late the measuring client itself was at p99. Above 5 ms a run is not valid, and
+neither is one with much fewer generations at a time in the mean than its load says: it stays in the
+table and out of the plots.
 """
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import sonic_eks
 from sonic_eks.bench.arrivals import constant, poisson
-from sonic_eks.bench.driver import LEAD_SECONDS
+from sonic_eks.bench.driver import LEAD_SECONDS, PAUSE_SECONDS
 from sonic_eks.bench.plan import Arrivals, Load, Target
 from sonic_eks.bench.record import Record
 from sonic_eks.bench.statistics import Summary, summarize
@@ -25,6 +25,9 @@ from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
 START_SECONDS = LEAD_SECONDS + 0.1
 """Time for the last process to hear when the run begins, and for the first connection."""
+
+LEAST_SHARE = 0.9
+"""Share of a closed loop's concurrency that has to be in progress in the mean."""
 
 _LINE_BYTES = 1 << 30
 """Longest line of a process: all of its records."""
@@ -48,6 +51,25 @@ class Run:
     records: tuple[Record, ...]
     summary: Summary
     processes: int
+
+    @property
+    def kept_up(self) -> bool:
+        """Whether a closed loop had about as many generations in progress as it claims.
+
+        Processes share its slots, and the first of them may be done long before the last. To open
+        a connection and to pause after a failure is what a slot does too.
+        """
+        if self.load.arrivals is not Arrivals.CLOSED:
+            return True
+        between = self.summary.failed * PAUSE_SECONDS
+        between += sum(r.connect_seconds or 0.0 for r in self.records if r.counted)
+        held = self.summary.in_progress + between / self.summary.seconds
+        return held >= LEAST_SHARE * self.load.concurrency
+
+    @property
+    def valid(self) -> bool:
+        """Whether its figures are those of the service under the load that it claims."""
+        return self.summary.valid and self.kept_up
 
 
 def deal(target: Target, load: Load, processes: int) -> list[dict[str, Any]]:

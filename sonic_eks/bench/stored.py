@@ -53,6 +53,7 @@ class _Run(_Part):
     rtf: _Percentiles
     connect: _Percentiles | _Nothing
     stuttering: Count
+    in_progress: Figure
     characters_per_second: Figure
     lag: Figure
 

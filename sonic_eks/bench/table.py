@@ -7,6 +7,7 @@ from typing import Any
 HEADINGS = (
     "load",
     "generations",
+    "mean at a time",
     "TTFB p50 ms",
     "p90",
     "p95",
@@ -32,6 +33,7 @@ def row(one: dict[str, Any]) -> tuple[str, ...]:
     return (
         load_of(one["load"]),
         str(one["generations"]),
+        _number(one["in_progress"], 1),
         *(_ms(ttfb.get(percent)) for percent in ("50", "90", "95", "99")),
         _number(one["rtf"].get("50"), 2),
         _number(one["characters_per_second"], 0),

@@ -275,7 +275,7 @@ def test_a_result_as_text(run: Run, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert re.split(r"  +", lines[3]) == [
-        *("4 in progress", "300", "80.0", "never", "never", "never"),
+        *("4 in progress", "300", "4.0", "80.0", "never", "never", "never"),
         *("0.20", "105", "1.0", "60", "30", "1.0", "missed"),
     ]
     assert lines[4].endswith("not valid")

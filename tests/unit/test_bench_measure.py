@@ -140,6 +140,49 @@ def test_a_client_that_stays_late_ends_the_measurement(
     assert not any(one["sloKept"] for one in result.to_dict()["runs"])
 
 
+def test_processes_that_do_not_keep_the_concurrency_make_a_run_not_valid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two of four slots end after 1 s of 2 s: 3 in progress in the mean."""
+
+    def service(load: Load, processes: int) -> tuple[list[Record], float]:
+        return [record(n, end=1.0 if n < 2 else 2.0) for n in range(4)], 0.0
+
+    load = Load(concurrency=4)
+    result, _ = run(monkeypatch, service, load=load, processes=2)
+    assert [r.processes for r in result.runs] == [2, 2, 2], "more of them would not help"
+    [problem] = result.problems
+    assert problem == (
+        "not valid: 3.0 of 4 generations were in progress in the mean, in 2 processes that ended at"
+        " different times; give more --generations or fewer --processes"
+    )
+    assert [(r["valid"], r["sloKept"]) for r in result.to_dict()["runs"]] == [(False, False)] * 3
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "arrivals", "changes", "valid"),
+    [
+        (1, Arrivals.CLOSED, {}, True),
+        (4, Arrivals.CLOSED, {}, False),
+        # an open loop claims no concurrency
+        (4, Arrivals.POISSON, {}, True),
+        # what slots did meanwhile: connections of 0.05 s, pauses of 0.1 s after failures
+        (3, Arrivals.CLOSED, {"connect_seconds": 0.05}, False),
+        (2, Arrivals.CLOSED, {"connect_seconds": 0.05}, True),
+        (2, Arrivals.CLOSED, {"outcome": Outcome.CLOSED}, True),
+        (2, Arrivals.CLOSED, {"connect_seconds": None}, False),
+    ],
+)
+def test_what_a_slot_does_is_its_concurrency(
+    concurrency: int, arrivals: Arrivals, changes: dict[str, Any], valid: bool
+) -> None:
+    """17 generations of 0.1 s, of which one after another fills a slot of a run of 1 s."""
+    records = [record(n, scheduled=n / 10, end=(n + 1) / 10, **changes) for n in range(10)]
+    records += [record(n, scheduled=0.0, end=0.1, **changes) for n in range(7)]
+    load = Load(concurrency=concurrency, arrivals=arrivals)
+    assert Run(load, tuple(records), summarize(records, 0.0), 2).valid is valid
+
+
 def test_a_result_is_json_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _ = run(monkeypatch, capacity_of(0), max_concurrency=2)
     text = json.dumps(result.to_dict(), allow_nan=False)
