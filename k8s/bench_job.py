@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from sonic_eks.bench.inputs import KEY_VARIABLE
 from sonic_eks.bench.measure import Plan
 from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config import Configuration
+from sonic_eks.errors import SonicEksError
 from sonic_eks.k8s.chart import DeploymentChart, metadata
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.placement import Placement
@@ -160,6 +162,19 @@ def _port(number: int, protocol: str) -> k8s.NetworkPolicyPort:
     return k8s.NetworkPolicyPort(port=k8s.IntOrString.from_number(number), protocol=protocol)
 
 
+def _check_callers(config: Configuration) -> None:
+    network = config.network
+    ranges = (network.serving_cidr,) if config.has_serving_nodes else network.system_cidrs
+    callers = list(ipaddress.collapse_addresses(map(ipaddress.IPv4Network, config.client_cidrs)))
+    for text in ranges:
+        nodes = ipaddress.IPv4Network(text)
+        if not any(nodes.subnet_of(caller) for caller in callers):
+            raise SonicEksError(
+                f"--job: edge.clientCidrs does not admit {text}, where the Job runs; add {text}"
+                " to it and deploy, or the load balancer answers none of its connections"
+            )
+
+
 def render_bench_job(
     config: Configuration, catalogue: Catalogue, plan: Plan
 ) -> tuple[dict[str, Any], ...]:
@@ -173,6 +188,12 @@ def render_bench_job(
         References into the private registry.
     plan : Plan
         What to measure; its API key is not rendered.
+
+    Raises
+    ------
+    SonicEksError
+        When the load balancer does not admit the nodes on which the Job runs.
     """
+    _check_callers(config)
     chart = BenchJob(cdk8s.App(), BENCH, config=config, catalogue=catalogue, plan=plan)
     return tuple(chart.to_json())

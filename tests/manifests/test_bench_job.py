@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import ipaddress
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from sonic_eks.bench.measure import Plan
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import load_configuration
+from sonic_eks.errors import SonicEksError
 from sonic_eks.k8s.bench_job import render_bench_job
 from tests.manifests.rules_of_pods import PRIVATE_IMAGE
 from tests.standin.serving import served
@@ -53,6 +55,41 @@ def test_without_serving_nodes_it_runs_on_the_system_nodes() -> None:
     pod = job["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {"sonic-eks/pool": "system"}
     assert "tolerations" not in pod
+
+
+@pytest.mark.parametrize(
+    ("file", "cidrs", "said"),
+    [
+        ("default.yaml", [], ""),
+        # the serving subnet in one piece, in a larger one, and in two that touch
+        ("default.yaml", ["{serving}"], ""),
+        ("default.yaml", ["10.0.0.0/8"], ""),
+        ("default.yaml", ["{serving:0}", "{serving:1}"], ""),
+        ("default.yaml", ["{serving:0}"], "add {serving} to it"),
+        ("default.yaml", ["192.168.7.0/24"], "add {serving} to it"),
+        # there the Job runs on the system nodes
+        ("standalone.yaml", ["{serving}"], "add {system} to it"),
+    ],
+)
+def test_nodes_that_the_load_balancer_does_not_admit_are_refused(
+    file: str, cidrs: list[str], said: str
+) -> None:
+    config = load_configuration(ROOT / "config" / file)
+    serving = ipaddress.IPv4Network(config.network.serving_cidr)
+    halves = [str(half) for half in serving.subnets()]
+
+    def filled(text: str) -> str:
+        text = text.replace("{serving:0}", halves[0]).replace("{serving:1}", halves[1])
+        return text.format(serving=serving, system=config.network.system_cidrs[0])
+
+    edge = config.edge.model_copy(update={"client_cidrs": tuple(map(filled, cidrs))})
+    config = config.model_copy(update={"edge": edge})
+    if not said:
+        assert render_bench_job(config, Catalogue(config), PLAN)
+        return
+    with pytest.raises(SonicEksError) as refused:
+        render_bench_job(config, Catalogue(config), PLAN)
+    assert filled(said) in str(refused.value)
 
 
 def test_every_object_is_valid(rendered: dict[str, dict[str, Any]]) -> None:
