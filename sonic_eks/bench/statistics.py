@@ -28,6 +28,10 @@ def percentile(values: Iterable[float], percent: float) -> float:
     return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1]
 
 
+FAILED_PERCENT = 1.0
+"""Generations in percent that may fail: a percentile of 95 would let 5 % of all callers down."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """A run in numbers; times in seconds, percentiles by percent.
@@ -39,7 +43,8 @@ class Summary:
     failures : dict
         Number by outcome.
     ttfb, rtf, connect : dict
-        Time to first byte from the scheduled send, real-time factor, time to connect.
+        Time to first byte from the scheduled send, real-time factor, time to connect; the last
+        also of connections that the warm-up opened.
     gap : dict
         Longest time between two parts of audio in a generation.
     stuttering : int
@@ -87,6 +92,10 @@ class Summary:
             missed.append(
                 f"TTFB p{slo.percentile:g} is {in_ms(ttfb_seconds)}, over {slo.ttfb_ms:g} ms"
             )
+        if self.failed * 100 > FAILED_PERCENT * self.generations:
+            missed.append(
+                f"{self.failed} of {self.generations} generations failed, over {FAILED_PERCENT:g} %"
+            )
         if self.stuttering * 100 > slo.underrun_percent * self.generations:
             missed.append(
                 f"{self.stuttering} of {self.generations} generations stood still,"
@@ -120,8 +129,8 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
         failures=dict(Counter(str(r.outcome) for r in counted if not r.completed)),
         ttfb=_percentiles(record.ttfb_seconds for record in counted),
         rtf=_percentiles(record.rtf for record in counted),
-        connect=_percentiles(r.connect_seconds for r in records if r.connect_seconds is not None),
-        gap=_percentiles(record.longest_gap_seconds for record in counted),
+        connect=_percentiles(s for r in records if (s := _connect_seconds(r)) is not None),
+        gap=_percentiles(r.longest_gap_seconds if r.completed else math.inf for r in counted),
         underruns=sum(record.underruns for record in counted),
         stuttering=sum(record.underruns > 0 for record in counted),
         stall_seconds=sum(record.stall_seconds for record in counted),
@@ -156,6 +165,11 @@ def _characters_made(record: Record, characters_a_second: float) -> float:
     if record.outcome is Outcome.STOPPED:
         return min(record.audio_seconds * characters_a_second, record.characters)
     return 0.0
+
+
+def _connect_seconds(record: Record) -> float | None:
+    """Return how long its connection took: for ever where none could be made."""
+    return math.inf if record.outcome is Outcome.UNREACHABLE else record.connect_seconds
 
 
 def _share_within(record: Record, begin: float, end: float) -> float:

@@ -62,7 +62,29 @@ def test_a_failure_is_infinitely_late_whatever_it_had_delivered(outcome: Outcome
     summary = summarize(good + failed, 0.0)
     assert summary.failures == {outcome.value: 6}
     assert summary.ttfb[90] == 0.1
-    assert summary.misses(Slo(), math.inf) == ["TTFB p95 is never, over 100 ms"]
+    assert summary.misses(Slo(), math.inf) == [
+        "TTFB p95 is never, over 100 ms",
+        "6 of 101 generations failed, over 1 %",
+    ]
+    for figure in (summary.ttfb, summary.rtf, summary.gap):
+        assert figure[99] == math.inf
+        assert figure[90] < math.inf
+
+
+@pytest.mark.parametrize(("failed", "missed"), [(0, False), (2, False), (3, True)])
+def test_more_than_one_percent_of_failures_miss_the_objective(failed: int, missed: bool) -> None:
+    """Of 200, whatever the percentile allows and however fast the others are."""
+    records = [record(n) for n in range(200 - failed)]
+    records += [record(n, outcome=Outcome.ERROR) for n in range(failed)]
+    found = summarize(records, 0.0).misses(Slo(ttfb_ms=200), ttfb_percentile(records, 95))
+    assert found == (["3 of 200 generations failed, over 1 %"] if missed else [])
+
+
+def test_a_connection_that_cannot_be_made_takes_for_ever() -> None:
+    records = [record(n, connect_seconds=0.02) for n in range(9)]
+    records += [record(9), record(10, outcome=Outcome.UNREACHABLE)]
+    assert summarize(records, 0.0).connect == {50: 0.02, 90: 0.02, 95: math.inf, 99: math.inf}
+    assert summarize([record(0)], 0.0).connect == {}
 
 
 def test_a_failure_counts_even_where_a_success_would_not() -> None:
