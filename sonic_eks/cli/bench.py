@@ -16,6 +16,7 @@ from sonic_eks.bench import inputs
 from sonic_eks.bench.outputs import distinct, writable, write
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
+from sonic_eks.cli.given import refuse_ignored
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.deployment import load_deployment
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, one_line
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def bench(
+    context: typer.Context,
     url: options.UrlArgument = None,
     concurrency: options.ConcurrencyOption = None,
     rate: options.RateOption = None,
@@ -65,6 +67,7 @@ def bench(
     The API key comes from an environment variable or a file. Exit status 1: objective not kept, or
     the client was the bottleneck.
     """
+    refuse_ignored(context, protocol)
     results = _Outputs(report, profile, gpu, release, as_json)
     results.check(model)
     distinct(

@@ -107,6 +107,21 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
             [URL, "--profile", "p.yaml", "--gpu", "L4", "--model", "x" * 81],
             "--profile: model: String should have",
         ),
+        (["--read", "x.json", "--concurrency", "2"], "--concurrency: got it with --read"),
+        (["--read", "x.json", "--rate", "2"], "--rate: got it with --read"),
+        (["--read", "x.json", "--job", "c.yaml"], "--job: got it with --read"),
+        (["--read", "x.json", "--slo-ms", "100"], "--slo-ms: got it with --read"),
+        (["--read", "x.json", "--key-env", "X"], "--key-env: got it with --read"),
+        ([URL, "--concurrency", "1", "--max-concurrency", "9"], "got it with --concurrency"),
+        ([URL, "--rate", "1", "--speaking-percent", "9"], "got it with --rate"),
+        *(
+            (
+                [URL, "--protocol", protocol, option, "1"],
+                f"{option}: got it with --protocol {protocol}; it is for websocket alone",
+            )
+            for protocol in ("sse", "bytes")
+            for option in ("--contexts-per-socket", "--buffer-delay-ms")
+        ),
         (["--read", "no/such.json"], "--read no/such.json: cannot be read"),
         (["--read", "pyproject.toml"], "not the JSON that `sonic-eks bench --json` prints"),
     ],

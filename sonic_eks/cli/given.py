@@ -1,0 +1,49 @@
+"""Options that say nothing beside others: refused, so that nobody believes that they did."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import typer
+
+from sonic_eks.bench.plan import Protocol
+from sonic_eks.errors import SonicEksError
+
+_OF_A_RESULT = ("read", "report", "profile", "gpu", "release", "as_json")
+_OF_WEBSOCKETS = ("contexts_per_socket", "buffer_delay_ms")
+_OF_A_SEARCH = ("max_concurrency", "speaking_percent")
+
+
+def refuse_ignored(context: typer.Context, protocol: Protocol) -> None:
+    """Refuse options of `bench` that the others leave without a meaning.
+
+    Raises
+    ------
+    SonicEksError
+        With the first of them.
+    """
+    given = _given(context)
+    if "read" in given:
+        others = given.keys() - {*_OF_A_RESULT, "url"}
+        _refuse(given, others, "with --read, which reads what was measured before; give a URL")
+    if protocol is not Protocol.WEBSOCKET:
+        _refuse(given, _OF_WEBSOCKETS, f"with --protocol {protocol}; it is for websocket alone")
+    for option in ("concurrency", "rate"):
+        if option in given:
+            _refuse(given, _OF_A_SEARCH, f"with {given[option]}; it is for a search, without it")
+
+
+def _given(context: typer.Context) -> dict[str, str]:
+    """Return the options that were given: by parameter, as they are written."""
+    found = {}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            found[str(parameter.name)] = parameter.opts[0]
+    return found
+
+
+def _refuse(given: dict[str, str], refused: Collection[str], why: str) -> None:
+    for name, option in given.items():
+        if name in refused:
+            raise SonicEksError(f"{option}: got it {why}")
