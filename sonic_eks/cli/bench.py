@@ -69,14 +69,9 @@ def bench(
     """
     refuse_ignored(context, protocol)
     results = _Outputs(report, profile, gpu, release, as_json)
-    results.check(model)
-    distinct(
-        {"--key-file": key_file, "--read": read, "--report": report, "--profile": profile},
-    )
+    results.check(model, ("--read", read), ("--key-file", key_file))
     if read is not None and url is None:
-        from sonic_eks.bench.stored import read_result
-
-        results.give(read_result(read))
+        results.give_stored(read)
         return
     if read is not None or url is None:
         raise SonicEksError("bench: give either the URL of a service or --read FILE")
@@ -198,8 +193,9 @@ class _Outputs:
     release: str | None
     as_json: bool
 
-    def check(self, model: str) -> None:
+    def check(self, model: str, *inputs_given: tuple[str, Path | None]) -> None:
         """Refuse what could not be written, before hours of measuring."""
+        distinct({**dict(inputs_given), "--report": self.report, "--profile": self.profile})
         if self.profile is not None and self.gpu is None:
             raise SonicEksError("--profile: got no --gpu; name the GPU, such as --gpu L40S")
         if self.profile is None and (self.gpu is not None or self.release is not None):
@@ -219,6 +215,12 @@ class _Outputs:
                 "--job: got --report, --profile or --json too; the Job prints JSON, which"
                 " `sonic-eks bench --read` makes into those"
             )
+
+    def give_stored(self, path: Path) -> None:
+        """Give what an earlier `bench --json` printed."""
+        from sonic_eks.bench.stored import read_result
+
+        self.give(read_result(path))
 
     def give(self, result: dict[str, Any]) -> None:
         """Print and write a result; exit 1 when it has problems."""

@@ -192,7 +192,7 @@ class Experiment:
             )
 
     async def _during_pre_stop(self) -> tuple[int, int]:
-        tries = []
+        tries: list[_Try] = []
         loop = asyncio.get_running_loop()
         end = loop.time() + self.settings.pre_stop_seconds
         while loop.time() < end:
@@ -297,9 +297,9 @@ def classify_capacity(tries: Sequence[_Try]) -> CapacitySeen:
     count, together = len(tries), most_together([one.span for one in tries if one.delivered])
     failed = [one for one in tries if one.outcome is not Outcome.COMPLETED]
     if failed and all(one.outcome is Outcome.TIMEOUT and not one.delivered for one in failed):
-        waited = f"{len(failed)} of {count} got no audio within --timeout"
+        said = f"{len(failed)} of {count} got no audio within --timeout"
         if len(failed) < count:
-            return CapacitySeen(OverCapacity.QUEUES, count, together, waited)
+            return CapacitySeen(OverCapacity.QUEUES, count, together, said)
     if failed:
         rejected = [one for one in failed if one.outcome is Outcome.REJECTED]
         kind = OverCapacity.REJECTS if len(rejected) == len(failed) else OverCapacity.FAILS

@@ -171,7 +171,8 @@ class Findings:
     def evidence(self) -> list[str]:
         """Return what it rests on, a line each."""
         seen = self.capacity
-        said = f"; it says {seen.detail}" if seen.detail else ""
+        words = "it says " if seen.kind is not OverCapacity.QUEUES else ""
+        said = f"; {words}{seen.detail}" if seen.detail else ""
         lines = [
             f"{seen.asked} at a time: {_CAPACITY_SAYS[seen.kind]}{said}",
             f"most generations with audio at the same time: {seen.together}",
