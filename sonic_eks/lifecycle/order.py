@@ -10,7 +10,7 @@ disappeared from a step with ``kubectl apply --prune``, which knows a dozen kind
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sonic_eks.late import markers_in, resolve
@@ -92,13 +92,34 @@ def steps_of(charts: Iterable[Chart]) -> tuple[Step, ...]:
     steps: list[Step] = []
     last: dict[str, tuple[str, ...]] = {}
     for chart in charts:
-        before = tuple(name for earlier in chart.after for name in last[earlier])
+        before = start = tuple(name for earlier in chart.after for name in last[earlier])
+        previous: list[Step] = []
         for place in sorted({_place(manifest) for manifest in chart.manifests}):
             here = list(_steps_at(place, chart, before))
+            here = [
+                replace(s, after=_of_its_namespace(s, previous) or start) if _denies(s) else s
+                for s in here
+            ]
             steps += here
-            before = tuple(step.name for step in here)
+            followed = {name for step in here for name in step.after}
+            before = tuple(s.name for s in [*previous, *here] if s.name not in followed)
+            previous = here
         last[chart.name] = before
     return tuple(steps)
+
+
+def _denies(step: Step) -> bool:
+    return all(_place(m) == _DENIAL_PLACE and m["kind"] == "NetworkPolicy" for m in step.manifests)
+
+
+def _of_its_namespace(denial: Step, allowing: Iterable[Step]) -> tuple[str, ...]:
+    """Return the policies that allow something where this one denies the rest."""
+    namespaces = {manifest["metadata"]["namespace"] for manifest in denial.manifests}
+    return tuple(
+        step.name
+        for step in allowing
+        if namespaces & {manifest["metadata"]["namespace"] for manifest in step.manifests}
+    )
 
 
 def _steps_at(place: int, chart: Chart, before: tuple[str, ...]) -> Iterable[Step]:

@@ -209,14 +209,21 @@ def pods_meet_their_security_level(charts: Charts) -> list[str]:
 
 
 @rule
-def own_containers_have_a_read_only_root(charts: Charts) -> list[str]:
+def own_containers_have_a_read_only_root_and_are_not_root(charts: Charts) -> list[str]:
     vendor = {"api", "worker", "license-proxy"} | (set() if stands_in(charts) else {"server"})
-    return [
-        name
-        for name, container in containers(charts)
-        if container["name"] not in vendor
-        and not container["securityContext"].get("readOnlyRootFilesystem")
-    ]
+    found = []
+    for workload in workloads(charts):
+        pod = pod_of(workload)
+        for container in pod.get("initContainers", []) + pod["containers"]:
+            # The workers' images, which only end at once there.
+            if container["name"] in vendor:
+                continue
+            name, own = f"{name_of(workload)} {container['name']}", container["securityContext"]
+            if not own.get("readOnlyRootFilesystem"):
+                found.append(f"{name}: writes to its root")
+            if not {**pod.get("securityContext", {}), **own}.get("runAsNonRoot"):
+                found.append(f"{name}: may be root")
+    return found
 
 
 @rule

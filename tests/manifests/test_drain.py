@@ -105,6 +105,7 @@ _GATED = {"sonic-api", "sonic-standalone"}
 _PATHS = {"startup": "/live", "readiness": "/ready", "liveness": "/live"}
 
 
+@pytest.mark.slow
 def test_pods_follow_the_code_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod that is not replaced would go on with the code that it has loaded."""
 

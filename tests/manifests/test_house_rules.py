@@ -180,7 +180,7 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
         ),
     ),
     (
-        "own_containers_have_a_read_only_root",
+        "own_containers_have_a_read_only_root_and_are_not_root",
         lambda: edited(
             *NATS, container(lambda c: c["securityContext"].update(readOnlyRootFilesystem=False))
         ),
@@ -361,6 +361,14 @@ BROKEN: list[tuple[str, Callable[[], Charts]]] = [
     (
         "what_gives_way_never_displaces",
         lambda: edited("Deployment", "sonic-headroom", pod(lambda p: p.pop("priorityClassName"))),
+    ),
+    (
+        "own_containers_have_a_read_only_root_and_are_not_root",
+        lambda: edited(
+            "Deployment",
+            "sonic-headroom",
+            container(lambda c: c["securityContext"].update(runAsNonRoot=False)),
+        ),
     ),
     (
         "sidecars_are_ready_before_the_server",

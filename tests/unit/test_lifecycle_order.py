@@ -87,6 +87,26 @@ def test_a_policy_that_allows_nothing_comes_after_those_that_allow() -> None:
     assert steps["app"].after == ("NetworkPolicy-s-deny",)
 
 
+def test_a_policy_that_allows_nothing_waits_for_those_of_its_namespace_alone() -> None:
+    other = policy("c")
+    other["metadata"]["namespace"] = "t"
+    alone = policy("deny", of_all=True)
+    alone["metadata"]["namespace"] = "u"
+    steps = cut(
+        ("spaces", [thing("Namespace")], ()),
+        ("policies", [policy("deny", of_all=True), policy("a"), other, alone], ("spaces",)),
+        ("app", [thing("Deployment", "d", "apps/v1", "s")], ("policies",)),
+    )
+    assert steps["NetworkPolicy-s-deny"].after == ("NetworkPolicy-s-a",)
+    assert steps["NetworkPolicy-u-deny"].after == ("spaces",)
+    # What nothing denies is still there before the pods.
+    assert set(steps["app"].after) == {
+        "NetworkPolicy-s-deny",
+        "NetworkPolicy-t-c",
+        "NetworkPolicy-u-deny",
+    }
+
+
 def test_a_chart_waits_for_the_last_steps_of_those_before_it() -> None:
     steps = cut(
         ("edge", [thing("Service"), thing("TargetGroupBinding", "t", "elbv2.k8s.aws/v1beta1")], ()),
