@@ -24,8 +24,12 @@ class Drain:
     _before: frozenset[Key] | None = None
 
     def again(self, now: float) -> None:
-        """Count its times from now on: who called first may have been no kubelet."""
+        """Count its times from now on: who called first may have been no kubelet.
+
+        What is there at the end of the new propagation time is what is waited for.
+        """
         self.start = now
+        self._source, self._before = "", None
 
     def step(self, state: State) -> bool:
         """Take one look into account; True once the drain is over."""

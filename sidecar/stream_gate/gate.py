@@ -113,6 +113,7 @@ class Gate:
                 self._warm_up.pause()
         else:
             self._drain.again(self._clock())
+            self._progress = 0.0
         drain, over = self._drain, self._over
         await over.wait()
         return drain

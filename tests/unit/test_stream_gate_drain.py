@@ -114,3 +114,14 @@ def test_over_is_over() -> None:
     drain = run(look(120, ""))
     drain.step(look(720, "abc"))
     assert (drain.reason, drain.seconds, drain.cut) == ("drained", 120, 0)
+
+
+def test_a_drain_that_begins_its_times_anew_waits_for_what_came_since() -> None:
+    """A stray call, past its own propagation, and then the kubelet's."""
+    drain = run(look(0, "a"), look(130, "a"))
+    drain.again(140)
+    # b arrives in the new propagation time; a, of the old one, leaves.
+    for state in (look(150, "ab"), look(260, "b"), look(300, "b")):
+        assert not drain.step(state)
+    assert drain.step(look(301, ""))
+    assert (drain.reason, drain.seconds) == ("drained", 161)
