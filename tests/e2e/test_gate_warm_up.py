@@ -38,6 +38,22 @@ class Server:
         writer.close()
 
 
+class Endless:
+    """Answers and never ends."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.begun.set()
+        with contextlib.suppress(OSError):
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                writer.write(b"a" * 1000)
+                await writer.drain()
+                await asyncio.sleep(0.02)
+
+
 GOOD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
 EMPTY = b"HTTP/1.1 200 OK\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno"
@@ -156,22 +172,13 @@ def test_a_warm_up_is_no_stream() -> None:
 
     async def scenario() -> None:
         [port] = free_ports(1)
-        begun = asyncio.Event()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            begun.set()
-            with contextlib.suppress(OSError):
-                while True:
-                    writer.write(b"a" * 1000)
-                    await writer.drain()
-                    await asyncio.sleep(0.02)
+        endless = Endless()
 
         async with (
-            await asyncio.start_server(serve, "127.0.0.1", port),
+            await asyncio.start_server(endless.serve, "127.0.0.1", port),
             warming(port, "--idle-seconds", "0.4") as gate,
         ):
-            await begun.wait()
+            await endless.begun.wait()
             for _ in range(20):
                 assert await gate.value("sonic_active_streams") == 0
                 assert await gate.value("sonic_open_connections") == 0
@@ -237,22 +244,13 @@ def test_a_bad_key_holds_readiness_back_and_not_the_server(
 def test_a_drain_does_not_wait_for_the_warm_up() -> None:
     async def scenario() -> None:
         [port] = free_ports(1)
-        begun = asyncio.Event()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            begun.set()
-            with contextlib.suppress(OSError):
-                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-                while True:
-                    writer.write(b"a" * 1000)
-                    await writer.drain()
-                    await asyncio.sleep(0.02)
+        endless = Endless()
 
         async with (
-            await asyncio.start_server(serve, "127.0.0.1", port),
+            await asyncio.start_server(endless.serve, "127.0.0.1", port),
             warming(port, "--idle-seconds", "0.4") as gate,
         ):
-            await begun.wait()
+            await endless.begun.wait()
             answer = await gate.drain()
             assert answer["cut"] == 0
             assert answer["reason"] == "drained"
