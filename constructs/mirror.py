@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +14,7 @@ from constructs import Construct, IConstruct
 
 import sonic_eks
 from sonic_eks.constructs.acknowledgements import acknowledge
-from sonic_eks.constructs.mirror_project import MirrorProject
+from sonic_eks.constructs.mirror_project import WRITE_LOG, MirrorProject, allow
 
 _HANDLER_FILES = Path(sonic_eks.__file__).parent / "constructs" / "mirror_build"
 
@@ -26,7 +25,6 @@ _TOTAL_MINUTES = 59
 # The framework's functions that its state machine calls.
 _WAITED_FOR = ("isComplete", "onTimeout")
 
-_WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 _RUN_BUILDS = (
     "codebuild:BatchGetBuilds",
     "codebuild:ListBuildsForProject",
@@ -81,9 +79,9 @@ class MirrorRun(Construct):
 
     def _handler(self, build: MirrorProject, log_group: logs.LogGroup) -> lambda_.Function:
         statements = [
-            _allow(_RUN_BUILDS, [build.project.project_arn]),
-            _allow(["logs:GetLogEvents"], [build.log_group.log_group_arn]),
-            _allow(_WRITE_LOG, [log_group.log_group_arn]),
+            allow(_RUN_BUILDS, [build.project.project_arn]),
+            allow(["logs:GetLogEvents"], [build.log_group.log_group_arn]),
+            allow(WRITE_LOG, [log_group.log_group_arn]),
         ]
         role = iam.Role(
             self,
@@ -106,7 +104,7 @@ class MirrorRun(Construct):
     def _provider(
         self, handler: lambda_.Function, log_group: logs.LogGroup
     ) -> custom_resources.Provider:
-        asks = _allow(["lambda:InvokeFunction", "lambda:GetFunction"], [handler.function_arn])
+        asks = allow(["lambda:InvokeFunction", "lambda:GetFunction"], [handler.function_arn])
         # CDK adds to the first: the state machine's ARN is known to it alone. Were the second
         # the same or open, its policy and the state machine would wait for each other.
         event_role = self._framework_role("EventRole", log_group)
@@ -129,17 +127,13 @@ class MirrorRun(Construct):
     def _framework_role(
         self, construct_id: str, log_group: logs.LogGroup, *more: iam.PolicyStatement
     ) -> iam.Role:
-        statements = [_allow(_WRITE_LOG, [log_group.log_group_arn]), *more]
+        statements = [allow(WRITE_LOG, [log_group.log_group_arn]), *more]
         return iam.Role(
             self,
             construct_id,
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             inline_policies={"Framework": iam.PolicyDocument(statements=statements)},
         )
-
-
-def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
 
 
 def _acknowledge_framework(

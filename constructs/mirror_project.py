@@ -32,7 +32,9 @@ _BUILD_HOURS = 8
 
 _READ_OBJECT = ("s3:GetObject", "s3:GetObjectVersion")
 _READ_BUCKET = ("s3:GetBucketAcl", "s3:GetBucketLocation")
-_WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
+WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
+"""What writing to a log group takes."""
+
 _PUSH_AND_PULL = (
     "ecr:BatchCheckLayerAvailability",
     "ecr:BatchGetImage",
@@ -151,17 +153,17 @@ class MirrorProject(Construct):
             for name in names
         ]
         statements = [
-            _allow(_PUSH_AND_PULL, repositories),
-            _allow(["ecr:GetAuthorizationToken"], ["*"]),
-            _allow(_READ_OBJECT, [source.bucket.arn_for_objects(source.s3_object_key)]),
-            _allow(_READ_BUCKET, [source.bucket.bucket_arn]),
-            _allow(_WRITE_LOG, [log_group.log_group_arn]),
+            allow(_PUSH_AND_PULL, repositories),
+            allow(["ecr:GetAuthorizationToken"], ["*"]),
+            allow(_READ_OBJECT, [source.bucket.arn_for_objects(source.s3_object_key)]),
+            allow(_READ_BUCKET, [source.bucket.bucket_arn]),
+            allow(WRITE_LOG, [log_group.log_group_arn]),
         ]
         secrets = sorted({a.secret_arn for a in artifacts if a.secret_arn})
         if secrets:
             # With and without the six characters that Secrets Manager appends.
             arns = [arn for secret in secrets for arn in (secret, f"{secret}-??????")]
-            statements.append(_allow(["secretsmanager:GetSecretValue"], arns))
+            statements.append(allow(["secretsmanager:GetSecretValue"], arns))
         role = iam.Role(
             self,
             "BuildRole",
@@ -177,7 +179,8 @@ class MirrorProject(Construct):
         return role
 
 
-def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+    """Return a statement that allows actions on resources."""
     return iam.PolicyStatement(actions=list(actions), resources=list(resources))
 
 
