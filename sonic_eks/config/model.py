@@ -14,6 +14,7 @@ from sonic_eks.config.network import Network
 from sonic_eks.config.node_rules import serving_nodes_for_api
 from sonic_eks.config.platform import Cluster, Deployment, Nodes
 from sonic_eks.config.rules import RULES
+from sonic_eks.config.scaling import Scaling
 from sonic_eks.config.secrets import Secrets
 from sonic_eks.config.service import (
     Api,
@@ -22,7 +23,6 @@ from sonic_eks.config.service import (
     Model,
     Observability,
     Registry,
-    Scaling,
     Slo,
     Weights,
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sonic_eks.config.aws import ACCOUNT, is_region
-from sonic_eks.config.base import Bool, Fraction, Int, Refusal, Section, Str, WholeChoice
+from sonic_eks.config.base import Bool, Int, Refusal, Section, Str, WholeChoice
 from sonic_eks.config.secrets import RelativePath, SecretFiles, secret_arn
 from sonic_eks.config.values import (
     SECRET,
@@ -224,29 +224,6 @@ class Drain(Section):
     def grace_seconds(self) -> int:
         """The pods' terminationGracePeriodSeconds."""
         return self.budget_seconds + self.margin_seconds
-
-
-class Scaling(Section):
-    """Scaling on active streams, counted in generations."""
-
-    generations_per_gpu: Annotated[Int, Field(ge=1, le=1024)] | None = None
-    """Generations per GPU that keep the SLO, as measured; unset: 2, assumed and marked."""
-    target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 0.75
-    """Share of a worker's generations at which another worker is added."""
-    generations_per_stream: Annotated[Fraction, Field(ge=0.01, le=100.0)] | None = None
-    """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
-    generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
-    """Active streams that one API pod carries (assumed: the vendor publishes none)."""
-    headroom_gpus: Annotated[Int, Field(ge=0, le=50)] = 1
-    """GPUs that stay free, held by pods that give way: a new worker starts there at once."""
-    rollout: Literal["surge", "replace"] = "surge"
-    """Whether a worker's update starts the new pod first, or ends the old one first."""
-    scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 600
-    """Seconds that demand must stay low before a pod is removed."""
-    scale_down_period_seconds: Annotated[Int, Field(ge=15, le=1800)] = 60
-    """Seconds between the removals of two pods."""
-    scale_up_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 4
-    """Pods added at most in 15 seconds."""
 
 
 class Registry(Section):

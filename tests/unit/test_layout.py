@@ -131,6 +131,7 @@ LAYERS = (
     ("config",),
     ("catalogue", "nodes"),
     ("bench", "deployment", "lifecycle"),
+    ("capacity",),
     ("notices", "reference", "verify_drain"),
     ("k8s",),
     ("constructs",),

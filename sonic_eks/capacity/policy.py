@@ -1,0 +1,132 @@
+"""The policy that scales a model's workers: rendered for KEDA, and simulated, from one place.
+
+The HPA wants ``ceil(signal / threshold)`` workers, with ::
+
+    ahead  = max(demand, demand + look_ahead_seconds * slope)
+    signal = ahead + margin_sigmas * sqrt(ahead) + reserve_generations
+
+where demand is what is in progress on ready workers and in the queue, in generations, and the
+slope is that of a straight line through its last `window_seconds`. Arrivals that know nothing of
+each other keep a number of slots busy that varies by the square root of its mean (Poisson), so a
+large service needs a smaller share of spare slots than a small one ("square-root staffing").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sonic_eks.config import Configuration
+from sonic_eks.config.service import Model
+
+PERIOD_SECONDS = 15
+"""Seconds between two decisions of the HPA.
+
+kube-controller-manager reference: horizontal-pod-autoscaler-sync-period.
+"""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How fast replicas may change.
+
+    Attributes
+    ----------
+    kind : str
+        Whether `value` is pods or percent.
+    value : int
+        The largest change.
+    period_seconds : int
+        Time in which it may be made.
+    """
+
+    kind: Literal["Pods", "Percent"]
+    value: int
+    period_seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """One half of an HPA's behavior.
+
+    Attributes
+    ----------
+    window_seconds : int
+        Stabilization window: the most cautious wish in it counts.
+    limits : tuple of Limit
+        The one that allows the largest change counts.
+    tolerance : float
+        Share by which the signal may miss its target before anything changes.
+    """
+
+    window_seconds: int
+    limits: tuple[Limit, ...]
+    tolerance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingPolicy:
+    """How the workers of a model are scaled.
+
+    Attributes
+    ----------
+    threshold : float
+        Generations that a worker is to have (KEDA's `threshold`, an AverageValue).
+    margin_sigmas, reserve_generations : float
+        See the module.
+    look_ahead_seconds, look_ahead_window_seconds : int
+        Seconds ahead, 0 for not at all, and seconds of the past that it rests on.
+    min_replicas, max_replicas : int
+        Bounds.
+    up, down : Direction
+        Behavior.
+    headroom_gpus : int
+        GPUs that placeholders hold.
+    node_keep_seconds : int
+        Seconds for which a node that became empty is kept.
+    """
+
+    threshold: float
+    margin_sigmas: float
+    reserve_generations: float
+    look_ahead_seconds: int
+    look_ahead_window_seconds: int
+    min_replicas: int
+    max_replicas: int
+    up: Direction
+    down: Direction
+    headroom_gpus: int
+    node_keep_seconds: int
+
+
+def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
+    """Return the policy of a model's workers, or of the servers that stand alone."""
+    scaling = config.scaling
+    ahead = scaling.look_ahead_seconds
+    return ScalingPolicy(
+        threshold=config.generations_per_gpu * scaling.target_utilization,
+        margin_sigmas=scaling.margin_sigmas,
+        reserve_generations=scaling.reserve_generations,
+        look_ahead_seconds=scaling.cold_start_seconds if ahead is None else ahead,
+        look_ahead_window_seconds=scaling.look_ahead_window_seconds,
+        min_replicas=model.min_replicas,
+        max_replicas=model.max_replicas,
+        up=Direction(
+            window_seconds=0,
+            limits=(Limit("Pods", scaling.scale_up_pods_per_period, PERIOD_SECONDS),),
+            tolerance=0.1,
+        ),
+        down=Direction(
+            window_seconds=scaling.scale_down_window_seconds,
+            limits=(
+                Limit(
+                    "Pods",
+                    scaling.scale_down_pods_per_period,
+                    scaling.scale_down_period_seconds,
+                ),
+            ),
+            tolerance=0.1,
+        ),
+        headroom_gpus=scaling.headroom_gpus,
+        node_keep_seconds=config.nodes.gpu.consolidate_after_seconds,
+    )

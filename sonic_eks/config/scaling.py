@@ -1,0 +1,44 @@
+"""Section of scaling: how many workers and API pods run for a load."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sonic_eks.config.base import Fraction, Int, Section
+
+
+class Scaling(Section):
+    """Scaling on active streams, counted in generations."""
+
+    generations_per_gpu: Annotated[Int, Field(ge=1, le=1024)] | None = None
+    """Generations per GPU that keep the SLO, as measured; unset: 2, assumed and marked."""
+    target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 0.75
+    """Share of a worker's generations at which another worker is added."""
+    margin_sigmas: Annotated[Fraction, Field(ge=0.0, le=6.0)] = 0.0
+    """Spare workers for chance: so many times the square root of the generations in progress."""
+    reserve_generations: Annotated[Int, Field(ge=0, le=100_000)] = 0
+    """Spare workers for a jump in demand, in generations, whatever the load is."""
+    cold_start_seconds: Annotated[Int, Field(ge=15, le=3600)] = 180
+    """Seconds from a worker without a node until it is ready (assumed: measure it)."""
+    look_ahead_seconds: Annotated[Int, Field(ge=0, le=3600)] | None = None
+    """Seconds that scaling looks ahead where demand rises; unset: coldStartSeconds; 0: not."""
+    look_ahead_window_seconds: Annotated[Int, Field(ge=60, le=1800)] = 180
+    """Seconds of the past that tell how fast demand rises."""
+    generations_per_stream: Annotated[Fraction, Field(ge=0.01, le=100.0)] | None = None
+    """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
+    generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
+    """Active streams that one API pod carries (assumed: the vendor publishes none)."""
+    headroom_gpus: Annotated[Int, Field(ge=0, le=50)] = 1
+    """GPUs that stay free, held by pods that give way: a new worker starts there at once."""
+    rollout: Literal["surge", "replace"] = "surge"
+    """Whether a worker's update starts the new pod first, or ends the old one first."""
+    scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 600
+    """Seconds that demand must stay low before a pod is removed."""
+    scale_down_period_seconds: Annotated[Int, Field(ge=15, le=1800)] = 60
+    """Seconds in which that many pods are removed at most."""
+    scale_down_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 1
+    """Pods removed at most in scaleDownPeriodSeconds."""
+    scale_up_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 4
+    """Pods added at most in 15 seconds."""
