@@ -26,8 +26,9 @@ It runs three commands, and may be stopped and run again at any point:
 
 1. `sonic-eks teardown CONFIG` deletes the Workload stack and waits until no instance of Karpenter
    is left. It asks first; `--yes` (or `make destroy YES=1`) answers. It stops before anything is
-   deleted, and lists them, when Capacity Reservations in the placement group or connections to the
-   endpoint service would keep their stacks from being deleted.
+   deleted, and lists them, when something of somebody else would keep a stack from being deleted:
+   Capacity Reservations in the placement group, connections to the endpoint service, records in
+   the private zone, transit gateway attachments or a virtual private gateway on the VPC.
 2. `cdk destroy --all` deletes the other stacks.
 3. `sonic-eks teardown CONFIG` once more removes what came back meanwhile and lists what is kept.
 
@@ -61,8 +62,11 @@ an air-gapped license, its usage logs. Fetch what must be kept before.
 
 It needs `cloudformation:DeleteStack`, `DescribeStacks`, `DescribeStackEvents`, `ListStacks` and
 `ListStackResources`; `ec2:DescribeInstances`, `DescribeLaunchTemplates`,
-`DescribeNetworkInterfaces`, `DescribeVolumes`, `TerminateInstances`, `DeleteLaunchTemplate` and
-`DeleteNetworkInterface`; `eks:DescribeCluster`; `logs:DescribeLogGroups` and `DeleteLogGroup`;
+`DescribeNetworkInterfaces`, `DescribeVolumes`, `DescribePlacementGroups`,
+`DescribeCapacityReservations`, `DescribeVpcEndpointConnections`,
+`DescribeTransitGatewayVpcAttachments`, `DescribeVpnGateways`, `TerminateInstances`,
+`DeleteLaunchTemplate` and `DeleteNetworkInterface`; `route53:ListResourceRecordSets`;
+`eks:DescribeCluster`; `logs:DescribeLogGroups` and `DeleteLogGroup`;
 `fsx:DescribeDataRepositoryTasks` and `CancelDataRepositoryTask`; and what deleting the stack needs.
 
 ### Without teardown

@@ -25,7 +25,7 @@ class Clients:
 
     Attributes
     ----------
-    cloudformation, ec2, eks, fsx, logs, sts : Any
+    cloudformation, ec2, eks, fsx, logs, route53, sts : Any
         A client each.
     """
 
@@ -34,6 +34,7 @@ class Clients:
     eks: Any
     fsx: Any
     logs: Any
+    route53: Any
     sts: Any
 
 
@@ -44,7 +45,7 @@ def connect(region: str) -> Clients:
     from botocore.config import Config  # noqa: PLC0415
 
     retries = Config(retries={"mode": "standard", "max_attempts": 5})
-    names = ("cloudformation", "ec2", "eks", "fsx", "logs", "sts")
+    names = ("cloudformation", "ec2", "eks", "fsx", "logs", "route53", "sts")
 
     def clients() -> dict[str, Any]:
         session = boto3.Session(region_name=region)

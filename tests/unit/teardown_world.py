@@ -18,7 +18,7 @@ from sonic_eks.teardown.aws import Clients
 from sonic_eks.teardown.run import Clock
 
 ACCOUNT = "111122223333"
-SERVICES = ("cloudformation", "ec2", "eks", "fsx", "logs", "sts")
+SERVICES = ("cloudformation", "ec2", "eks", "fsx", "logs", "route53", "sts")
 NEVER = float("inf")
 
 
@@ -78,6 +78,9 @@ class World:
         self.tasks: dict[str, str] = {}
         self.reservations: list[dict[str, str]] = []
         self.connections: list[dict[str, str]] = []
+        self.attachments: list[dict[str, str]] = []
+        self.vpn_gateways: list[dict[str, Any]] = []
+        self.records: list[dict[str, str]] = []
         self.errors: dict[str, tuple[str, str]] = {}
         self.on_delete: Callable[[World], None] | None = on_delete
         self.clock = Clock(now=lambda: self.now, sleep=self._sleep)
@@ -253,6 +256,25 @@ class World:
                 and connection["VpcEndpointState"] in filters["vpc-endpoint-state"]
             ]
         }
+
+    def _ec2_DescribeTransitGatewayVpcAttachments(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        (vpcs,) = [f["Values"] for f in params["Filters"] if f["Name"] == "vpc-id"]
+        found = [a for a in self.attachments if a["VpcId"] in vpcs]
+        return {"TransitGatewayVpcAttachments": found}
+
+    def _ec2_DescribeVpnGateways(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        (vpcs,) = [f["Values"] for f in params["Filters"] if f["Name"] == "attachment.vpc-id"]
+        return {
+            "VpnGateways": [
+                gateway
+                for gateway in self.vpn_gateways
+                if any(one["VpcId"] in vpcs for one in gateway["VpcAttachments"])
+            ]
+        }
+
+    def _route53_ListResourceRecordSets(self, params: dict[str, Any]) -> Any:  # noqa: N802
+        assert params["HostedZoneId"]
+        return {"ResourceRecordSets": self.records, "IsTruncated": False, "MaxItems": "300"}
 
     def _eks_DescribeCluster(self, params: dict[str, Any]) -> Any:  # noqa: N802
         if not self.has_cluster:

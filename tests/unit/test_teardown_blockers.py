@@ -7,9 +7,11 @@ import pytest
 from sonic_eks.errors import PROBLEM_FOUND
 from sonic_eks.teardown.aws import TeardownError
 from sonic_eks.teardown.run import Teardown
+from tests.synth import ROOT
 from tests.unit.teardown_world import FakeInstance, FakeStack, World
 
 OWN = {"karpenter.sh/nodepool": "gpu-burst", "kubernetes.io/cluster/voice": "owned"}
+VPC, ZONE = "vpc-0a1b2c3d4e5f60718", "Z0123456789ABCDEFGHIJ"
 GROUP, SERVICE = "voice-cluster-GpuPlacement-x1", "vpce-svc-0a1b2c3d4e5f60718"
 WRITES = ("DeleteStack", "TerminateInstances", "CancelDataRepositoryTask", "DeleteLogGroup")
 
@@ -30,8 +32,13 @@ def account(*, status: str = "CREATE_COMPLETE") -> World:
         FakeStack(
             "voice-edge",
             status=status,
-            resources=[resource("AWS::EC2::VPCEndpointService", SERVICE)],
+            resources=[
+                resource("AWS::EC2::VPCEndpointService", SERVICE),
+                resource("AWS::Route53::HostedZone", ZONE),
+                resource("AWS::Route53::RecordSet", "sonic.voice.internal"),
+            ],
         ),
+        FakeStack("voice-network", status=status, resources=[resource("AWS::EC2::VPC", VPC)]),
         instances=(FakeInstance("i-1", OWN, ends_at=50),),
     )
 
@@ -47,6 +54,18 @@ def connection(state: str, service: str = SERVICE) -> dict[str, str]:
         "VpcEndpointOwner": "444455556666",
         "VpcEndpointState": state,
     }
+
+
+def attachment(state: str, vpc: str = VPC) -> dict[str, str]:
+    return {"TransitGatewayAttachmentId": "tgw-attach-0a1b", "VpcId": vpc, "State": state}
+
+
+def vpn_gateway(state: str, vpc: str = VPC) -> dict[str, object]:
+    return {"VpnGatewayId": "vgw-0a1b", "VpcAttachments": [{"VpcId": vpc, "State": state}]}
+
+
+def record(kind: str, name: str) -> dict[str, str]:
+    return {"Name": name, "Type": kind}
 
 
 def teardown(world: World, *, keeps_stacks: bool = False) -> Teardown:
@@ -83,6 +102,60 @@ def test_a_connection_to_the_endpoint_service_stops_it(state: str) -> None:
     world.connections = [connection(state)]
     assert f"endpoint vpce-0f0e1d2c3b4a59687 of account 444455556666 ({state})" in refusal(world)
     assert "aws ec2 reject-vpc-endpoint-connections" in refusal(world)
+
+
+@pytest.mark.parametrize("state", ["available", "pending", "pendingAcceptance", "modifying"])
+def test_a_transit_gateways_attachment_to_the_vpc_stops_it(state: str) -> None:
+    world = account()
+    world.attachments = [attachment(state)]
+    assert f"transit gateway attachment tgw-attach-0a1b ({state}) is in {VPC}" in refusal(world)
+    assert "aws ec2 delete-transit-gateway-vpc-attachment" in refusal(world)
+
+
+@pytest.mark.parametrize("state", ["attached", "attaching"])
+def test_a_virtual_private_gateway_on_the_vpc_stops_it(state: str) -> None:
+    world = account()
+    world.vpn_gateways = [vpn_gateway(state)]
+    assert f"virtual private gateway vgw-0a1b is attached to {VPC}" in refusal(world)
+    assert "aws ec2 detach-vpn-gateway" in refusal(world)
+
+
+def test_a_record_of_somebody_else_in_the_private_zone_stops_it() -> None:
+    world = account()
+    world.records = [
+        record("NS", "voice.internal."),
+        record("SOA", "voice.internal."),
+        record("A", "sonic.voice.internal."),
+        record("CNAME", "other.voice.internal."),
+    ]
+    said = refusal(world)
+    assert f"record other.voice.internal. (CNAME) is in hosted zone {ZONE}" in said
+    assert "sonic.voice.internal. " not in said
+
+
+def test_what_no_longer_holds_the_vpc_or_the_zone_stops_nothing() -> None:
+    world = account()
+    world.attachments = [attachment("deleted"), attachment("available", "vpc-0000000000000000a")]
+    world.vpn_gateways = [
+        vpn_gateway("detached"),
+        vpn_gateway("attached", "vpc-0000000000000000a"),
+    ]
+    world.records = [record("NS", "voice.internal."), record("A", "Sonic.voice.internal.")]
+    assert teardown(world).run().removed == ["stack voice-workload"]
+
+
+def test_the_page_names_every_permission_that_it_takes() -> None:
+    world = account()
+    world.reservations = [reservation("cancelled")]
+    world.log_groups = ["/aws/eks/voice/cluster"]
+    teardown(world).run()
+    page = (ROOT / "docs" / "lifecycle.md").read_text()
+    (words,) = [part for part in page.split("\n\n") if part.startswith("It needs `cloudform")]
+    asked = {name for name, _ in world.calls}
+    assert len(asked) > 10
+    # Everybody may ask who they are (AWS STS API reference, GetCallerIdentity).
+    missing = {name for name in asked - {"GetCallerIdentity"} if name not in words}
+    assert missing == set()
 
 
 def test_all_of_them_are_listed_at_once() -> None:
