@@ -44,6 +44,16 @@ def test_links_resolve(name: str) -> None:
     assert link.resolve() == ROOT / name
 
 
+def test_links_that_git_holds_stay_in_the_repository() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-s", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    links = [ROOT / entry.split("\t")[1] for entry in listed.split("\0") if entry[:6] == "120000"]
+    assert {link.name for link in links} == set(LINKED)
+    for link in links:
+        assert (link.parent / link.readlink()).resolve().is_relative_to(ROOT.resolve()), link
+
+
 ENVIRONMENTS = {
     "plain": ((), {}),
     "safe path": (("-P",), {}),
