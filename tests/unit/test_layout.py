@@ -142,6 +142,7 @@ LAYERS = (
     ("catalogue", "nodes"),
     ("bench", "deployment", "lifecycle"),
     ("capacity",),
+    ("simulation",),
     ("notices", "reference", "verify_drain"),
     ("k8s",),
     ("constructs",),

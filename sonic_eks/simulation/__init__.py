@@ -1,0 +1,1 @@
+"""Scaling policies, tried on a trace of demand before a GPU is paid for."""
