@@ -197,7 +197,7 @@ async def _run_valid(result: Result, load: Load, reporter: Reporter) -> Run:
     most = plan.max_processes or os.cpu_count() or 1
     processes = min(result.runs[-1].processes if result.runs else plan.processes, most)
     for _ in range(1 + REPEATS):
-        reporter.begin(_describe(load), load.generations)
+        reporter.begin(load.description, load.generations)
         one = await run(plan.target, load, processes=processes, reporter=reporter)
         result.runs.append(one)
         if one.valid:
@@ -205,12 +205,6 @@ async def _run_valid(result: Result, load: Load, reporter: Reporter) -> Run:
         if not one.summary.valid:
             processes = min(processes * 2, most)
     return one
-
-
-def _describe(load: Load) -> str:
-    if load.arrivals == "closed":
-        return f"{load.concurrency} in progress"
-    return f"{load.rate:g} a second, {load.arrivals}"
 
 
 def _run_dict(one: Run, slo: Slo) -> dict[str, Any]:

@@ -89,6 +89,13 @@ class Load:
     rate: float = 1.0
     seed: int = 1
 
+    @property
+    def description(self) -> str:
+        """What it is, in a few words."""
+        if self.arrivals == Arrivals.CLOSED:
+            return f"{self.concurrency} in progress"
+        return f"{self.rate:g} a second, {self.arrivals}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Slo:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sonic_eks.bench.plan import Load
+
 HEADINGS = (
     "load",
     "generations",
@@ -31,7 +33,7 @@ def row(one: dict[str, Any]) -> tuple[str, ...]:
     """Return a run under `HEADINGS`."""
     ttfb = one["ttfb"]
     return (
-        load_of(one["load"]),
+        _load(one),
         str(one["generations"]),
         _number(one["in_progress"], 1),
         *(_ms(ttfb.get(percent)) for percent in ("50", "90", "95", "99")),
@@ -44,13 +46,6 @@ def row(one: dict[str, Any]) -> tuple[str, ...]:
         _ms(one["lag"]),
         verdict(one),
     )
-
-
-def load_of(load: dict[str, Any]) -> str:
-    """Return what the load of a run was."""
-    if load["arrivals"] == "closed":
-        return f"{load['concurrency']} in progress"
-    return f"{load['rate']:g} a second, {load['arrivals']}"
 
 
 def verdict(one: dict[str, Any]) -> str:
@@ -83,8 +78,16 @@ def failure_lines(result: dict[str, Any]) -> list[str]:
         for outcome, count in one["failures"].items():
             said = one["examples"].get(outcome)
             such = f", the first: {said}" if said else ""
-            lines.append(f"{load_of(one['load'])}: {count} {outcome}{such}")
+            lines.append(f"{_load(one)}: {count} {outcome}{such}")
     return lines
+
+
+def _load(one: dict[str, Any]) -> str:
+    """Return what the load of a run was; a stored one may hold more than that."""
+    told = one["load"]
+    return Load(
+        arrivals=told["arrivals"], concurrency=told["concurrency"], rate=told["rate"]
+    ).description
 
 
 def _ms(seconds: float | None) -> str:

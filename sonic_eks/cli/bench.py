@@ -16,7 +16,7 @@ from sonic_eks.bench import inputs
 from sonic_eks.bench.outputs import distinct, writable, write
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
-from sonic_eks.cli.given import refuse_ignored
+from sonic_eks.cli.bench_given import refuse_ignored
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.deployment import load_deployment
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, one_line
