@@ -11,6 +11,7 @@ import aws_cdk as cdk
 
 from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
+from sonic_eks.config.model import PROFILE
 from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart, render_charts
 from sonic_eks.stacks.deployment import Stacks, add_stacks
@@ -47,7 +48,7 @@ def changed(config: Configuration, **sections: Any) -> Configuration:
             values[section] = _merged(values.get(section) or {}, keys)
         else:
             values[section] = keys
-    return Configuration.model_validate(values)
+    return Configuration.model_validate(values, context={PROFILE: config.profile})
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sonic_eks.config.base import Refusal
-from sonic_eks.config.model import Configuration
+from sonic_eks.config.model import PROFILE, Configuration
+from sonic_eks.config.profile import Profile, load_profile
 from sonic_eks.config.read import FileFault, read_mapping
 from sonic_eks.config.schema import KEY, Location, Node, allowed, node_at, quoted, resolved
-from sonic_eks.errors import ConfigurationError, shown
+from sonic_eks.errors import ConfigurationError, SonicEksError, shown
 
 _QUOTE = "text in quotes (YAML reads this as a number or as true or false)"
 
@@ -42,11 +43,24 @@ def load_configuration(path: Path) -> Configuration:
     except FileFault as fault:
         raise ConfigurationError(str(path), [str(fault)]) from None
     try:
+        profile = _profile(data, path.parent)
+    except SonicEksError as fault:
+        raise ConfigurationError(str(path), [f"scaling.profile: {fault}"]) from None
+    try:
         # Python's own names are for Python: a file has one spelling for each key.
-        return Configuration.model_validate(data, by_alias=True, by_name=False)
+        return Configuration.model_validate(
+            data, by_alias=True, by_name=False, context={PROFILE: profile}
+        )
     except ValidationError as error:
         details = _without_echoes(error.errors(include_url=False))
         raise ConfigurationError(str(path), [_explain(d, data) for d in details]) from None
+
+
+def _profile(data: dict[str, Any], folder: Path) -> Profile | None:
+    """Read the file that `scaling.profile` names; what is no name is left to the validation."""
+    scaling = data.get("scaling")
+    name = scaling.get("profile") if isinstance(scaling, dict) else None
+    return load_profile(folder / name) if isinstance(name, str) and name else None
 
 
 def _without_echoes(errors: list[ErrorDetails]) -> list[ErrorDetails]:

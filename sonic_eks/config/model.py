@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
 from sonic_eks.config.aws import partition_of
 from sonic_eks.config.base import Section, Str
 from sonic_eks.config.edge import Edge
+from sonic_eks.config.gpu_profile import GpuCapacity, gpu_capacity
 from sonic_eks.config.instances import InstanceType, instance_types
 from sonic_eks.config.network import Network
 from sonic_eks.config.node_rules import serving_nodes_for_api
 from sonic_eks.config.platform import Cluster, Deployment, Nodes
+from sonic_eks.config.profile import Profile
 from sonic_eks.config.rules import RULES
 from sonic_eks.config.scaling import Scaling
 from sonic_eks.config.secrets import Secrets
@@ -28,9 +30,8 @@ from sonic_eks.config.service import (
 )
 from sonic_eks.config.standalone import Standalone
 
-ASSUMED_GENERATIONS_PER_GPU = 2
-"""Generations per GPU that no measurement backs: the vendor's H100 table meets 100 ms at p95
-only up to two ("Sonic 3.5" benchmark, release sonic-20260503)."""
+PROFILE = "profile"
+"""Key of the profile that `scaling.profile` names in the context of a validation."""
 
 # Share of a GPU's part of the node that a worker requests when the configuration is silent; the
 # rest is for the kubelet's reservation and the DaemonSets.
@@ -81,10 +82,22 @@ class Configuration(Section):
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default={})
     """Tags of every resource, beside the deployment's own; 40 at most."""
 
+    _profile: Profile | None = PrivateAttr(default=None)
+
+    @property
+    def profile(self) -> Profile | None:
+        """What the file of `scaling.profile` says; the model itself reads no file."""
+        return self._profile
+
+    @property
+    def gpu_capacity(self) -> GpuCapacity:
+        """Generations per GPU at the SLO, and what they rest on."""
+        return gpu_capacity(self)
+
     @property
     def generations_per_gpu(self) -> int:
-        """Generations per GPU at the SLO, measured or assumed."""
-        return self.scaling.generations_per_gpu or ASSUMED_GENERATIONS_PER_GPU
+        """Generations per GPU at the SLO: pinned, measured or assumed."""
+        return self.gpu_capacity.generations
 
     @property
     def generations_per_stream(self) -> float:
@@ -93,8 +106,8 @@ class Configuration(Section):
 
     @property
     def capacity_is_assumed(self) -> bool:
-        """Whether no measurement backs `generations_per_gpu`."""
-        return self.scaling.generations_per_gpu is None
+        """Whether neither a measurement nor the operator backs `generations_per_gpu`."""
+        return self.gpu_capacity.basis == "assumed"
 
     @property
     def partition(self) -> str:
@@ -143,7 +156,8 @@ class Configuration(Section):
         return model.memory_mib or int(share * _WORKER_SHARE)
 
     @model_validator(mode="after")
-    def _rules(self) -> Self:
+    def _rules(self, info: ValidationInfo) -> Self:
+        self._profile = (info.context or {}).get(PROFILE)
         for rule in RULES:
             rule(self)
         return self

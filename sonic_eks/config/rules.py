@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sonic_eks.config.aws import Arn, partition_of
 from sonic_eks.config.base import Refusal
+from sonic_eks.config.capacity_rules import CAPACITY_RULES
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
 from sonic_eks.config.secrets import license_can_be_seeded, secret_arns, secrets_fit_a_policy
@@ -363,6 +364,7 @@ RULES = (
     secrets_fit_a_policy,
     _models_are_apart,
     *TOPOLOGY_RULES,
+    *CAPACITY_RULES,
     _workers_fit_their_nodes,
     _gpus_suffice,
     _updates_have_a_gpu,

@@ -6,14 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sonic_eks.config.base import Fraction, Int, Section
+from sonic_eks.config.base import Bool, Fraction, Int, Section, Str
 
 
 class Scaling(Section):
     """Scaling on active streams, counted in generations."""
 
     generations_per_gpu: Annotated[Int, Field(ge=1, le=1024)] | None = None
-    """Generations per GPU that keep the SLO, as measured; unset: 2, assumed and marked."""
+    """Generations per GPU that keep the SLO, pinned; unset: what the GPU's profile says."""
+    profile: Annotated[Str, Field(max_length=400)] | None = None
+    """Capacity profile of the GPU, a path from this file; unset: a shipped one, or assumed."""
+    accept_assumed_capacity: Bool = False
+    """Whether terminationProtection goes with a capacity that nobody measured."""
     target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 0.75
     """Share of a worker's generations at which another worker is added."""
     margin_sigmas: Annotated[Fraction, Field(ge=0.0, le=6.0)] = 0.0

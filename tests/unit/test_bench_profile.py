@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sonic_eks.bench.profile import load_profile, to_yaml
+from sonic_eks.bench.profile import to_yaml
+from sonic_eks.config.profile import load_profile
 from sonic_eks.errors import SonicEksError
 from tests.expected.vendor_capacity import RECOMMENDED, TABLES
 from tests.synth import ROOT

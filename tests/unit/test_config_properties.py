@@ -169,11 +169,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     letters = draw(st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True))
     generations = draw(st.none() | st.integers(1, 64))
     air_gapped = draw(st.booleans())
-    chosen = draw(models(generations or 2))
+    chosen = draw(models(generations or 16))  # the most that the H100's published table allows
     workers = sum(model["maxReplicas"] for model in chosen)
     base = draw(st.integers(2, 50))
     nodes = draw(st.integers(max(base, workers, 2), 500))
-    ttfb = draw(st.integers(10, 10_000))
+    # What the H100's published table allows, where nothing is pinned: 55 ms at its lowest.
+    floor = 1 if generations else 55
+    ttfb = draw(st.integers(max(10, floor), 10_000))
     return {
         "deployment": {
             "name": draw(names),
@@ -200,10 +202,11 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "api": {**draw(replicas(200)), "env": draw(environments)},
         "models": chosen,
         "weights": {"capacityGib": 2400 * draw(st.integers(1, 1000))},
-        "slo": {"ttfbMs": ttfb, "pathBudgetMs": draw(st.integers(0, min(ttfb - 1, 5000)))},
+        "slo": {"ttfbMs": ttfb, "pathBudgetMs": draw(st.integers(0, min(ttfb - floor, 5000)))},
         "drain": draw(drains()),
         "scaling": {
             "generationsPerGpu": generations,
+            "acceptAssumedCapacity": True,
             "targetUtilization": draw(st.floats(0.1, 1.0)),
             "headroomGpus": draw(st.integers(0, min(nodes - workers, 50))),
             "rollout": draw(

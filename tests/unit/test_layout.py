@@ -12,7 +12,7 @@ import pytest
 
 from tests.synth import ROOT
 
-LINKED = ("stacks", "constructs", "k8s", "sidecar")
+LINKED = ("stacks", "constructs", "k8s", "sidecar", "profiles")
 
 
 def run(code: str, *, cwd: Path, flags: tuple[str, ...], env: dict[str, str]) -> str:
@@ -137,7 +137,7 @@ def test_modules_and_functions_are_short() -> None:
 LAYERS = (
     ("errors",),
     ("late", "names", "progress", "short_lived", "sidecar_code", "timings", "upstream"),
-    ("manifests", "mirror"),
+    ("manifests", "mirror", "sizing"),
     ("config",),
     ("catalogue", "nodes"),
     ("bench", "deployment", "lifecycle"),

@@ -1,0 +1,64 @@
+"""Rules of capacity: what a profile must be, and what a production deployment must know.
+
+The docstrings are the words of the generated reference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sonic_eks.config.base import Refusal
+from sonic_eks.config.gpu_profile import curve_of, gpu_capacity, same_gpu
+
+if TYPE_CHECKING:
+    from sonic_eks.config.model import Configuration
+
+
+def a_profile_is_of_the_gpu(c: Configuration) -> None:
+    """`scaling.profile` is of the GPU of `nodes.gpu.instanceType`.
+
+    It has first audio at `slo.percentile`, at two concurrencies or more, that never falls.
+    """
+    if c.scaling.profile is None:
+        return
+    if c.profile is None:
+        raise Refusal(
+            c.scaling.profile, "a file that load_configuration reads", field="scaling.profile"
+        )
+    ours = c.gpu_type.gpu
+    if not ours or not same_gpu(c.profile.gpu, ours):
+        what = f"a profile of the {ours}, the GPU" if ours else "none: there is no GPU"
+        raise Refusal(
+            c.profile.gpu,
+            f"{what} of a {c.gpu_type.name} (nodes.gpu.instanceType)",
+            field="scaling.profile",
+        )
+    curve_of(c.profile, c.slo.percentile)
+
+
+def the_objective_can_be_kept(c: Configuration) -> None:
+    """`slo` can be kept by what was measured on the GPU, or `scaling.generationsPerGpu` is set."""
+    gpu_capacity(c)
+
+
+def production_knows_its_capacity(c: Configuration) -> None:
+    """With `deployment.terminationProtection`, capacity is measured or pinned.
+
+    Or `scaling.acceptAssumedCapacity` is true.
+    """
+    protected = c.deployment.termination_protection and not c.standalone.stand_in
+    if protected and c.capacity_is_assumed and not c.scaling.accept_assumed_capacity:
+        raise Refusal(
+            False,
+            f"true, as nobody measured the {c.gpu_type.gpu}; or measure it with `sonic-eks bench`"
+            " and set scaling.profile or generationsPerGpu: deployment.terminationProtection marks"
+            " a deployment that callers rely on",
+            field="scaling.acceptAssumedCapacity",
+        )
+
+
+CAPACITY_RULES = (
+    a_profile_is_of_the_gpu,
+    the_objective_can_be_kept,
+    production_knows_its_capacity,
+)

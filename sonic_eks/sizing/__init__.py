@@ -1,0 +1,1 @@
+"""Sizing: the arithmetic of capacity, on plain numbers."""

@@ -1,0 +1,97 @@
+"""First audio against concurrency, as measured: a line between points, and nothing beyond them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+
+class NoCurve(ValueError):  # noqa: N818 (says what the points lack)
+    """Points that make no curve; the text says what a curve needs, and what was given."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure that never falls as concurrency rises.
+
+    Attributes
+    ----------
+    points : tuple of (int, float)
+        Concurrency and figure, such as first audio in milliseconds, by rising concurrency.
+
+    Examples
+    --------
+    >>> curve = Curve.of([(1, 55.0), (2, 55.0), (4, 115.0)], "p95")
+    >>> curve.at(3), curve.at(5), curve.within(80)
+    (85.0, None, 2)
+    """
+
+    points: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[int, float | None]], name: str) -> Self:
+        """Return the curve through points; one without a figure ends it.
+
+        Parameters
+        ----------
+        points : iterable of (int, float or None)
+            By rising concurrency. Those without a figure before the first one that has it are
+            passed over. Behind it, a gap may hide anything: what follows is left out.
+        name : str
+            What the figure is called in a message.
+
+        Raises
+        ------
+        NoCurve
+            With fewer than two points, or where the figure falls.
+        """
+        known: list[tuple[int, float]] = []
+        for concurrency, figure in points:
+            if figure is not None:
+                known.append((concurrency, figure))
+            elif known:
+                break
+        if len(known) < 2:
+            places = f", at {known[0][0]}" if known else ""
+            raise NoCurve(f"two concurrencies or more with {name}; it has {len(known)}{places}")
+        for (before, low), (after, high) in pairwise(known):
+            if high < low:
+                raise NoCurve(
+                    f"{name} that does not fall as concurrency rises; it is {low:g} at {before} and"
+                    f" {high:g} at {after}: measure these again, with more generations"
+                )
+        return cls(tuple(known))
+
+    @property
+    def first(self) -> tuple[int, float]:
+        """The lowest concurrency, and the figure there: the floor."""
+        return self.points[0]
+
+    @property
+    def last(self) -> tuple[int, float]:
+        """The highest concurrency, and the figure there."""
+        return self.points[-1]
+
+    def at(self, concurrency: float) -> float | None:
+        """Return the figure at a concurrency; None outside of what was measured."""
+        if not self.first[0] <= concurrency <= self.last[0]:
+            return None
+        index = min(bisect_right(self.points, (concurrency, math.inf)), len(self.points) - 1)
+        (before, low), (after, high) = self.points[index - 1], self.points[index]
+        return low + (high - low) * (concurrency - before) / (after - before)
+
+    def within(self, budget: float) -> int:
+        """Return the highest whole concurrency whose figure is within a budget; 0 for none."""
+        if self.first[1] > budget:
+            return 0
+        if self.last[1] <= budget:
+            return self.last[0]
+        index = next(i for i, (_, figure) in enumerate(self.points) if figure > budget)
+        (before, low), (after, high) = self.points[index - 1], self.points[index]
+        share = (budget - low) / (high - low)
+        # A figure that meets the budget exactly is within it, whatever the division rounds to.
+        return before + math.floor((after - before) * share + 1e-9)
