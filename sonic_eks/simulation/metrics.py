@@ -1,0 +1,84 @@
+"""What a policy sees of the service: scrapes, and the signal made of them."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sonic_eks.capacity.policy import ScalingPolicy
+
+
+def even_loads(in_progress: int, pods: Sequence[int]) -> dict[int, int]:
+    """Return the load of each pod: even, the first ones have one more."""
+    each, more = divmod(in_progress, max(len(pods), 1))
+    return {pod: each + (index < more) for index, pod in enumerate(pods)}
+
+
+class Scrapes:
+    """The values of pods, each held where a scrape missed it.
+
+    Parameters
+    ----------
+    loss : float
+        Chance that a value is missing from a scrape, each by itself.
+    random : Generator
+        Decides.
+    """
+
+    def __init__(self, loss: float, random: np.random.Generator) -> None:
+        self._loss = loss
+        self._random = random
+        self._values: dict[int | str, float] = {}
+
+    def seen(self, values: Mapping[int | str, float]) -> float:
+        """Return the sum of what a scrape says; a pod that was never seen has no value.
+
+        Parameters
+        ----------
+        values : mapping
+            Value of each pod that is there.
+        """
+        if not self._loss:
+            return sum(values.values())
+        missed = self._random.random(len(values)) < self._loss
+        held = {}
+        for (name, value), lost in zip(values.items(), missed, strict=True):
+            if not lost:
+                held[name] = value
+            elif name in self._values:
+                held[name] = self._values[name]
+        self._values = held
+        return sum(held.values())
+
+
+class Signal:
+    """The signal of `ScalingPolicy`: demand, what it will be, and the margins.
+
+    Parameters
+    ----------
+    policy : ScalingPolicy
+        Look-ahead and margins.
+    step_seconds : float
+        Between two of the values that are given.
+    """
+
+    def __init__(self, policy: ScalingPolicy, step_seconds: float) -> None:
+        self._policy = policy
+        points = math.ceil(policy.look_ahead_window_seconds / step_seconds)
+        steps = np.arange(points) * step_seconds
+        # The slope of a straight line through points is a sum over them with these weights.
+        distances = steps - steps.mean()
+        self._weights = distances / (distances**2).sum()
+        self._demands: deque[float] = deque(maxlen=points)
+
+    def of(self, demand: float) -> float:
+        """Return the signal, given the demand of this step; the earlier ones are remembered."""
+        policy = self._policy
+        self._demands.append(demand)
+        if policy.look_ahead_seconds and len(self._demands) == self._demands.maxlen:
+            slope = float(self._weights @ np.array(self._demands))
+            demand += max(0.0, policy.look_ahead_seconds * slope)
+        return demand + policy.margin_sigmas * math.sqrt(demand) + policy.reserve_generations
