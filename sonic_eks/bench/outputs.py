@@ -37,9 +37,9 @@ def distinct(paths: dict[str, Path | None]) -> None:
             raise SonicEksError(f"{other} and {option}: got the same file {path}; give two")
 
 
-def write(option: str, path: Path, text: str) -> None:
+def write(option: str, path: Path, content: str | bytes) -> None:
     """Write a file: whoever reads it meanwhile, or after a crash, finds the old or the new one."""
-    data = text.encode(errors="backslashreplace")
+    data = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
     try:
         if not _replaced(path):
             path.write_bytes(data)

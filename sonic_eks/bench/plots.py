@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-
 from sonic_eks.bench.record import Outcome
 from sonic_eks.bench.table import shown_runs
-
-_SIZE_INCHES = (7.0, 3.6)
-_DPI = 110
+from sonic_eks.figures import new_figure, objective_line, to_png
 
 
 def plots(result: dict[str, Any]) -> dict[str, bytes]:
@@ -39,7 +32,7 @@ def _load(one: dict[str, Any]) -> float:
 
 
 def _ttfb(runs: list[dict[str, Any]], slo: dict[str, float], axis: str) -> bytes:
-    figure, axes = _figure(axis, "ms")
+    figure, axes = new_figure(axis, "ms")
     loads = [_load(one) for one in runs]
     for percent in ("50", "90", "95", "99"):
         values = [one["ttfb"].get(percent) for one in runs]
@@ -47,23 +40,23 @@ def _ttfb(runs: list[dict[str, Any]], slo: dict[str, float], axis: str) -> bytes
         shown = [math.nan if value is None else value * 1000 for value in values]
         axes.plot(loads, shown, marker="o", markersize=4, label=f"p{percent}")
     label = f"objective: {slo['ttfb_ms']:g} ms at p{slo['percentile']:g}"
-    axes.axhline(slo["ttfb_ms"], color="black", linestyle="--", linewidth=1, label=label)
-    return _png(figure, axes)
+    objective_line(axes, slo["ttfb_ms"], label)
+    return to_png(figure, axes)
 
 
 def _underruns(runs: list[dict[str, Any]], slo: dict[str, float], axis: str) -> bytes:
-    figure, axes = _figure(axis, "% of generations")
+    figure, axes = new_figure(axis, "% of generations")
     shares = [100 * one["stuttering"] / one["generations"] for one in runs]
     axes.plot(
         [_load(one) for one in runs], shares, marker="o", markersize=4, label="with underruns"
     )
     limit = slo["underrun_percent"]
-    axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit: {limit:g} %")
-    return _png(figure, axes)
+    objective_line(axes, limit, f"limit: {limit:g} %")
+    return to_png(figure, axes)
 
 
 def _failures(runs: list[dict[str, Any]], axis: str) -> bytes:
-    figure, axes = _figure(axis, "% of generations")
+    figure, axes = new_figure(axis, "% of generations")
     loads = [_load(one) for one in runs]
     for outcome in Outcome:
         if any(outcome in one["failures"] for one in runs):
@@ -71,22 +64,4 @@ def _failures(runs: list[dict[str, Any]], axis: str) -> bytes:
             axes.plot(loads, shares, marker="o", markersize=4, label=str(outcome))
     if not axes.lines:
         axes.plot(loads, [0.0] * len(loads), marker="o", markersize=4, label="none failed")
-    return _png(figure, axes)
-
-
-def _figure(x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=_SIZE_INCHES, dpi=_DPI, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(visible=True, alpha=0.3)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return figure, axes
-
-
-def _png(figure: Figure, axes: Axes) -> bytes:
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize="small")
-    image = io.BytesIO()
-    figure.savefig(image, format="png")
-    return image.getvalue()
+    return to_png(figure, axes)

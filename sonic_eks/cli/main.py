@@ -15,6 +15,7 @@ from sonic_eks.cli import mirror
 from sonic_eks.cli.bench import bench
 from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
+from sonic_eks.cli.plan import plan
 from sonic_eks.cli.render import render
 from sonic_eks.cli.summary import summary
 from sonic_eks.cli.teardown import teardown
@@ -32,6 +33,7 @@ app.add_typer(config_command.app, name="config")
 app.add_typer(mirror.app, name="mirror")
 app.command()(bench)
 app.command()(docs)
+app.command()(plan)
 app.command()(render)
 app.command()(summary)
 app.command()(teardown)

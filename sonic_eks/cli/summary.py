@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sonic_eks.cli.columns import print_section
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption
 from sonic_eks.deployment import Deployment, load_deployment
 from sonic_eks.errors import SonicEksError
@@ -149,10 +150,5 @@ def _print(result: Summary) -> None:
 
 
 def _section(title: str, rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows in columns, as wide as their longest cell: nothing is cut in a pipe."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    print(title)
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(f"  {'  '.join(cells)}".rstrip())
+    print_section(title, rows)
     print()

@@ -337,7 +337,7 @@ def test_the_plots_show_valid_runs_the_objective_and_gaps_for_never(
     from sonic_eks.bench import plots
 
     drawn: list[Any] = []
-    monkeypatch.setattr(plots, "_png", lambda figure, axes: drawn.append(axes) or b"")
+    monkeypatch.setattr(plots, "to_png", lambda figure, axes: drawn.append(axes) or b"")
     plots.plots(result())
     ttfb, underruns, failures = drawn
     lines = {line.get_label(): line for line in ttfb.lines}

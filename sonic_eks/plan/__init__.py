@@ -1,0 +1,1 @@
+"""What a deployment comes to before it exists: capacity, quotas, cost, in sections."""

@@ -1,0 +1,63 @@
+"""Beyond the peak: what becomes of demand that the most replicas cannot carry."""
+
+from __future__ import annotations
+
+from sonic_eks.config import Configuration
+from sonic_eks.config.service import Model
+from sonic_eks.plan.sections import Context, Section, section
+
+
+@section("beyond", place=20)
+def beyond(context: Context) -> Section:
+    """Say how much is carried, and what happens to more."""
+    config = context.config
+    each = config.generations_per_gpu
+    rows = []
+    data = []
+    for index, model in enumerate(config.models):
+        carried = model.max_replicas * each
+        rows.append(
+            (
+                model.name,
+                f"{carried:,} generations",
+                f"{model.max_replicas} replicas with {each} each; {_more(config, index, model)}",
+            )
+        )
+        data.append({"model": model.name, "generations": carried})
+    if config.topology == "distributed":
+        streams = config.api.max_replicas * config.scaling.generations_per_api_pod
+        rows.append(
+            (
+                "API",
+                f"{streams:,} active streams",
+                (
+                    f"{config.api.max_replicas} replicas with"
+                    f" {config.scaling.generations_per_api_pod} each"
+                    " (scaling.generationsPerApiPod); more comes through, and slower"
+                ),
+            )
+        )
+    return Section(
+        title="Carried at most, and what happens beyond",
+        rows=tuple(rows),
+        notes=(_UNKNOWN,) if config.topology == "distributed" else (),
+        data={"models": data},
+    )
+
+
+_UNKNOWN = (
+    "whether the rest waits in the API's queue or is refused is not public:"
+    " `sonic-eks verify-drain` shows it; what waits misses the objective, and no replica is added"
+)
+
+
+def _more(config: Configuration, index: int, model: Model) -> str:
+    if config.topology == "standalone":
+        return "a server takes every connection that the load balancer gives it, and gets slower"
+    limit = model.max_concurrent_streams or config.generations_per_gpu
+    if model.concurrency_env is None:
+        return (
+            f"the limit of {limit} is not given to the workers (models.{index}.concurrencyEnv is"
+            " unset): they take more, and all of it gets slower"
+        )
+    return f"a worker takes {limit} at once, the rest waits or is refused"
