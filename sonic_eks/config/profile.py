@@ -13,8 +13,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AllowInfNan, Field, Strict, ValidationError, field_validator, model_validator
 
 from sonic_eks.config.base import Int, Refusal, Section, Str
+from sonic_eks.config.faults import first_fault
 from sonic_eks.config.read import FileFault, read_mapping
-from sonic_eks.errors import SonicEksError, shown
+from sonic_eks.errors import SonicEksError
+
+_SEE = "see docs/benchmarking.md"
 
 Positive = Annotated[float, Strict(), Field(gt=0), AllowInfNan(False)]
 Concurrency = Annotated[Int, Field(ge=1, le=100_000)]
@@ -104,7 +107,7 @@ def load_profile(path: Path) -> Profile:
         When the file cannot be read or is no profile, with the first fault.
     """
     try:
-        data = read_mapping(path)
+        data = read_mapping(path, begin=_SEE)
         return Profile.model_validate(data, by_alias=True, by_name=False)
     except FileFault as fault:
         raise SonicEksError(f"{path}: {fault}") from None
@@ -114,12 +117,5 @@ def load_profile(path: Path) -> Profile:
 
 def no_profile(source: str, error: ValidationError) -> SonicEksError:
     """Return the first fault of what was to be a profile, in one line."""
-    first = error.errors(include_url=False)[0]
-    refusal = first.get("ctx", {}).get("error")
-    where = ".".join(str(part) for part in first["loc"]) or "profile"
-    if isinstance(refusal, Refusal):
-        where = ".".join(filter(None, (where, refusal.field)))
-        said = f"got {shown(refusal.given)}; allowed: {refusal.allowed}"
-    else:
-        said = first["msg"]
-    return SonicEksError(f"{source}: {where}: {said}; see docs/benchmarking.md")
+    fault = first_fault(error, whole="profile")
+    return SonicEksError(f"{source}: {fault}; {_SEE}")

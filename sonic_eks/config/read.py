@@ -96,8 +96,15 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path, *, begin: str = "start from config/default.yaml") -> dict[str, Any]:
     """Read a YAML file that holds one mapping.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    begin : str
+        What to do with an empty one.
 
     Raises
     ------
@@ -122,7 +129,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (ValueError, OverflowError):  # "\UFFFFFFFF"
         raise FileFault("YAML syntax error: an escape names no Unicode character") from None
     if data is None:
-        raise FileFault("empty; start from config/default.yaml")
+        raise FileFault(f"empty; {begin}")
     if not isinstance(data, dict):
         raise FileFault(f"a mapping of sections is expected at the top, got {shown(data)}")
     return data

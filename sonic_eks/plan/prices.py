@@ -17,15 +17,18 @@ from pydantic import AllowInfNan, Field, Strict, ValidationError, field_validato
 
 from sonic_eks.config.aws import is_region
 from sonic_eks.config.base import Refusal, Section, Str
+from sonic_eks.config.faults import first_fault
 from sonic_eks.config.instances import instance_types
 from sonic_eks.config.read import FileFault, read_mapping
-from sonic_eks.errors import SonicEksError, shown
+from sonic_eks.errors import SonicEksError
 
 OLD_AFTER = timedelta(days=365)
 """Age from which a figure is marked."""
 
 # The dearest instance of all, u7in-32tb, is at 361 USD an hour (the source of prices.yaml).
 _MOST_USD = 10_000
+
+_SEE = 'see docs/capacity.md, "The plan"'
 
 Usd = Annotated[float, Strict(), Field(gt=0, le=_MOST_USD), AllowInfNan(False)]
 Hourly = Literal[
@@ -169,20 +172,9 @@ def read_prices(path: Path) -> Prices:
         When it cannot be read or is no such file, with the first fault.
     """
     try:
-        return Prices.model_validate(read_mapping(path), by_alias=True, by_name=False)
+        return Prices.model_validate(read_mapping(path, begin=_SEE), by_alias=True, by_name=False)
     except FileFault as fault:
         raise SonicEksError(f"{path}: {fault}") from None
     except ValidationError as error:
-        raise _no_prices(path, error) from None
-
-
-def _no_prices(path: Path, error: ValidationError) -> SonicEksError:
-    first = error.errors(include_url=False)[0]
-    refusal = first.get("ctx", {}).get("error")
-    where = ".".join(str(part) for part in first["loc"] if part != "[key]")
-    if isinstance(refusal, Refusal):
-        where = ".".join(filter(None, (where, refusal.field)))
-        said = f"got {shown(refusal.given)}; allowed: {refusal.allowed}"
-    else:
-        said = first["msg"]
-    return SonicEksError(f'{path}: {where or "prices"}: {said}; see docs/capacity.md, "The plan"')
+        first = first_fault(error, whole="prices")
+        raise SonicEksError(f"{path}: {first}; {_SEE}") from None

@@ -146,9 +146,9 @@ def test_what_is_no_price(tmp_path: Path, value: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"dated": None}, "sheets.0.dated: Field required"),
-        ({"source": None}, "sheets.0.source: Field required"),
-        ({"region": None}, "sheets.0.region: Field required"),
+        ({"dated": None}, "sheets.0.dated: missing"),
+        ({"source": None}, "sheets.0.source: missing"),
+        ({"region": None}, "sheets.0.region: missing"),
         ({"dated": "yesterday"}, "sheets.0.dated: "),
         ({"dated": "2026-02-30"}, "sheets.0.dated: got '2026-02-30'; allowed: a day"),
         ({"region": "us-east-1a"}, "sheets.0.region: got 'us-east-1a'; allowed: a region"),
@@ -156,11 +156,14 @@ def test_what_is_no_price(tmp_path: Path, value: object) -> None:
         ({"source": "x" * 401}, "sheets.0.source: "),
         ({"instanceHour": {"g6e.3xlarge": 1.0}}, "got 'g6e.3xlarge'; allowed: instance types"),
         ({"instanceHour": {"x\x1b[31m": 1.0}}, "allowed: instance types"),
-        ({"instanceHour": [1.0]}, "sheets.0.instanceHour: "),
+        (
+            {"instanceHour": [1.0]},
+            "sheets.0.instanceHour: got a list of 1; input should be a mapping",
+        ),
         ({"hour": {"nat": 0.1}}, "sheets.0.hour.nat: "),
         ({"gbMonth": {"gp2": 0.1}}, "sheets.0.gbMonth.gp2: "),
         ({"instance_hour": {"g6e.2xlarge": 1.0}}, "sheets.0.instance_hour: "),
-        ({"euro": True}, "sheets.0.euro: "),
+        ({"euro": True}, "sheets.0.euro: unknown key"),
     ],
 )
 def test_what_is_no_sheet(tmp_path: Path, changes: dict[str, object], said: str) -> None:
@@ -170,11 +173,13 @@ def test_what_is_no_sheet(tmp_path: Path, changes: dict[str, object], said: str)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "empty"),
+        ("", 'empty; see docs/capacity.md, "The plan"'),
         ("sheets: []\n", "sheets: "),
+        ("sheets: 5\n", "sheets: got 5; input should be a list"),
+        ("sheets: [5]\n", "sheets.0: got 5; input should be a mapping"),
         ("- 1\n", "a mapping"),
         ("sheets: [\n", "YAML"),
-        ("g6e.2xlarge: 2.24\n", "sheets: Field required"),
+        ("g6e.2xlarge: 2.24\n", "sheets: missing"),
         (b"\xff\xfe", "not UTF-8"),
         ("sheets: &a [*a]\n", "aliases"),
         ("{" * 5000, "nested too deeply"),
