@@ -48,7 +48,7 @@ class Headroom(DeploymentChart):
             "Deployment",
             metadata=metadata(HEADROOM, labels, namespace=SONIC_NAMESPACE),
             spec=k8s.DeploymentSpec(
-                replicas=self.config.scaling.headroom_gpus,
+                replicas=self.config.headroom_gpus,
                 selector=k8s.LabelSelector(match_labels=labels.selector),
                 # A second pod would need a second spare GPU.
                 strategy=k8s.DeploymentStrategy(type="Recreate"),

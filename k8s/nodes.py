@@ -124,7 +124,7 @@ def _cpu(config: Configuration) -> KarpenterPool:
     pool = config.nodes.serving
     instance_type = instance_types()[pool.instance_type]
     # As for workers, below: one pod at a time, each replaced first, and one drain at the end.
-    pods = min(api_pods_per_serving_node(config), config.api.max_replicas)
+    pods = min(api_pods_per_serving_node(config), config.api_max_replicas)
     return KarpenterPool(
         name="cpu",
         pool=Pool.SERVING,
@@ -149,7 +149,7 @@ def _burst(config: Configuration) -> KarpenterPool:
     return _gpu(
         config,
         "gpu-burst",
-        nodes=config.nodes.gpu.burst_nodes,
+        nodes=config.gpu_burst_nodes,
         capacity_types=("reserved", "on-demand"),
         placement_group=Late.PLACEMENT_GROUP,
         reservations=config.nodes.gpu.reservation_ids,
@@ -163,7 +163,7 @@ def _overflow(config: Configuration) -> KarpenterPool:
     return _gpu(
         config,
         "gpu-overflow",
-        nodes=config.nodes.gpu.overflow_nodes,
+        nodes=config.gpu_overflow_nodes,
         capacity_types=("reserved", *spot, "on-demand"),
         # Capacity Blocks lie close together by themselves, and take no placement group.
         placement_group=None,

@@ -78,7 +78,7 @@ def _unwanted(config: Configuration) -> set[str]:
         found.add("nodes")
     if not config.has_license_proxy:
         found.add("license-proxy")
-    if not config.scaling.headroom_gpus:
+    if not config.headroom_gpus:
         found.add("headroom")
     return found
 

@@ -36,8 +36,8 @@ class Scaling(DeploymentChart):
         self._scaler(
             front.name,
             front.labels,
-            minimum=model.min_replicas,
-            maximum=model.max_replicas,
+            minimum=config.min_replicas(model),
+            maximum=config.max_replicas(model),
             metric="active_generations" if load else "active_streams",
             query=standalone_generations(load, config.generations_per_stream),
             target=config.generations_per_gpu * config.scaling.target_utilization,
@@ -48,8 +48,8 @@ class Scaling(DeploymentChart):
         self._scaler(
             front.name,
             front.labels,
-            minimum=self.config.api.min_replicas,
-            maximum=self.config.api.max_replicas,
+            minimum=self.config.api_min_replicas,
+            maximum=self.config.api_max_replicas,
             metric="active_streams",
             query=active_streams(),
             target=scaling.generations_per_api_pod,
@@ -58,8 +58,8 @@ class Scaling(DeploymentChart):
             self._scaler(
                 worker_name(model),
                 worker_labels(self.config, model),
-                minimum=model.min_replicas,
-                maximum=model.max_replicas,
+                minimum=self.config.min_replicas(model),
+                maximum=self.config.max_replicas(model),
                 metric="active_generations",
                 query=active_generations(model.name),
                 target=self.config.generations_per_gpu * scaling.target_utilization,

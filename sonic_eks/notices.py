@@ -33,15 +33,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
     """Return what works, but not as one may believe."""
     config = deployment.config
     found = []
-    if config.capacity_is_assumed:
-        found.append(
-            Notice(
-                "scaling.generationsPerGpu",
-                f"capacity is assumed, not measured: {config.generations_per_gpu} generations"
-                f" per {config.gpu_type.gpu or config.gpu_type.name} within"
-                f" {config.slo.ttfb_ms} ms at p{config.slo.percentile}",
-            )
-        )
+    found += _of_capacity(config)
     found += _of_standalone(config)
     if not config.cluster.admin_role_arns:
         found.append(
@@ -63,7 +55,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
                 f"not checked: that {table}, of the GPU subnet, has no route to the internet",
             )
         )
-    workers = sum(model.max_replicas for model in config.models)
+    workers = sum(config.max_replicas(model) for model in config.models)
     if config.scaling.rollout == "replace":
         found.append(
             Notice(
@@ -71,7 +63,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
                 "an update of workers takes one away before its successor is there",
             )
         )
-    elif workers + 1 > config.nodes.gpu.max_nodes * config.nodes.gpu.workers_per_node:
+    elif workers + 1 > config.gpu_max_nodes * config.nodes.gpu.workers_per_node:
         found.append(
             Notice(
                 "nodes.gpu.maxNodes",
@@ -92,10 +84,31 @@ def warnings(deployment: Deployment) -> list[Notice]:
     return found
 
 
+def _of_capacity(config: Configuration) -> list[Notice]:
+    capacity, slo = config.gpu_capacity, config.slo
+    if capacity.basis != "assumed":
+        return []
+    field = "scaling.generationsPerGpu"
+    generations = f"{capacity.generations} generation{'s' if capacity.generations > 1 else ''}"
+    found = [
+        Notice(
+            field,
+            f"capacity is assumed, not measured: {generations}"
+            f" per {config.gpu_type.gpu or config.gpu_type.name} within"
+            f" {slo.ttfb_ms} ms at p{slo.percentile}",
+        )
+    ]
+    if capacity.below_floor:
+        found.append(
+            Notice(field, f"nothing says that the objective can be kept: {capacity.reason}")
+        )
+    return found
+
+
 def _of_gpu_nodes(config: Configuration) -> list[Notice]:
     gpu = config.nodes.gpu
     found = []
-    karpenter = gpu.max_nodes > gpu.base_size
+    karpenter = config.gpu_max_nodes > gpu.base_size
     if karpenter and config.gpu_type.family in _WITHOUT_PRICE:
         found.append(
             Notice(

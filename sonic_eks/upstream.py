@@ -86,7 +86,7 @@ class Upstream:
 
 
 _DISTRIBUTED = Need("`topology` is distributed", lambda c: c.topology == "distributed")
-_HEADROOM = Need("`scaling.headroomGpus` is not 0", lambda c: c.scaling.headroom_gpus > 0)
+_HEADROOM = Need("`scaling.headroomGpus` is not 0", lambda c: c.headroom_gpus > 0)
 
 NATS_IMAGE = "nats"
 PYTHON_IMAGE = "python"

@@ -62,7 +62,7 @@ class ObservabilityStack(DeploymentStack):
             cluster_name=Names(config.deployment.name).cluster,
             file_system_id=file_system_id,
             # One pod may be rolling or replaced without loss of redundancy.
-            min_healthy_targets=max(2, config.api.min_replicas - 1),
+            min_healthy_targets=max(2, config.api_min_replicas - 1),
             unschedulable_minutes=-(-(_NODE_BOOT_SECONDS + slowest_load) // 60),
             min_free_bytes=config.weights.capacity_gib * _GIB // 10,
             topic=None if topic_arn is None else sns.Topic.from_topic_arn(self, "Topic", topic_arn),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from sonic_eks.capacity import risks
 from sonic_eks.capacity.quotas import quotas
-from sonic_eks.config import Configuration
+from sonic_eks.config import Configuration, sizes
 from sonic_eks.config.service import Model
+from sonic_eks.sizing.demand import Demand, waiting_share
 
 Mark = Literal["measured", "assumed", "pinned", "derived", "default"]
 
@@ -49,85 +52,202 @@ class Derived:
 
 def derive(config: Configuration) -> list[Derived]:
     """Return the derivation from the objective to the quotas, in the order of its steps."""
-    found = [_generations(config), _threshold(config)]
-    for index, model in enumerate(config.models):
-        found += _replicas(config, index, model)
-    found += _nodes(config)
-    found += [
-        Derived(
+    return [
+        *_policy(config),
+        *(one for index, model in enumerate(config.models) for one in _model(config, index, model)),
+        *_gpus(config),
+        *_api(config),
+        *_quotas(config),
+    ]
+
+
+def _policy(config: Configuration) -> Iterator[Derived]:
+    capacity, scaling = config.gpu_capacity, config.scaling
+    given = scaling.model_fields_set
+    yield Derived(
+        name="scaling.generationsPerGpu",
+        value=capacity.generations,
+        unit="generations",
+        mark=capacity.basis,
+        reason=capacity.reason,
+        risk=risks.of_generations(config),
+    )
+    each = config.generations_per_gpu * scaling.target_utilization
+    yield Derived(
+        name="scaling.targetUtilization",
+        value=scaling.target_utilization,
+        unit="",
+        mark="pinned" if "target_utilization" in given else "default",
+        reason=f"{each:g} generations a worker; the rest is for chance and for what rises",
+        risk=risks.of_utilization(config),
+    )
+    if scaling.margin_sigmas:
+        yield Derived(
+            name="scaling.marginSigmas",
+            value=scaling.margin_sigmas,
+            unit="",
+            mark="pinned" if "margin_sigmas" in given else "default",
+            reason="so many square roots of the generations in progress are free for chance",
+        )
+
+
+def _model(config: Configuration, index: int, model: Model) -> Iterator[Derived]:
+    demand, place = sizes.demand_of(config, model), f"models.{index}"
+    slots, low, high = (
+        config.generations_per_gpu,
+        config.min_replicas(model),
+        config.max_replicas(model),
+    )
+    if demand is not None and model.traffic is not None and model.traffic.peak_conversations:
+        each = sizes.generations_per_conversation(config, model.traffic)
+        yield Derived(
+            name=f"{model.name}: generations at the peak",
+            value=round(demand.peak, 1),
+            unit="generations",
+            mark="derived",
+            reason=f"{model.traffic.peak} conversations, {each:.3g} generations each in the mean:"
+            " share of speaking times real-time factor",
+        )
+    yield Derived(
+        name=f"{place}.minReplicas",
+        value=low,
+        unit="workers",
+        mark=_mark(model.min_replicas is not None, demand),
+        reason=_why_low(config, model, demand) or f"{low * slots} generations at once",
+        risk=risks.of_min_replicas(config, model, demand),
+    )
+    yield Derived(
+        name=f"{place}.maxReplicas",
+        value=high,
+        unit="workers",
+        mark=_mark(model.max_replicas is not None, demand),
+        reason=_why_high(config, model, demand) or f"{high * slots} generations at once",
+        risk=risks.of_max_replicas(config, model, demand),
+    )
+    if demand is not None:
+        yield from _at_the_peak(config, model, demand)
+
+
+def _mark(pinned: bool, demand: Demand | None) -> Mark:
+    if pinned:
+        return "pinned"
+    return "default" if demand is None else "derived"
+
+
+def _why_low(config: Configuration, model: Model, demand: Demand | None) -> str:
+    if demand is None or model.min_replicas is not None:
+        return ""
+    reserve = config.reserve_generations
+    held = f" and {reserve} in reserve" if reserve else ""
+    return f"trough of {demand.trough:g} generations{held}, {sizes.LEAST_WORKERS} or more"
+
+
+def _why_high(config: Configuration, model: Model, demand: Demand | None) -> str:
+    if demand is None or model.max_replicas is not None:
+        return ""
+    reserve = config.reserve_generations
+    held = f" and {reserve} in reserve" if reserve else ""
+    each = config.generations_per_gpu * config.scaling.target_utilization
+    return f"peak of {demand.peak:g} generations{held}, {each:g} a worker"
+
+
+def _at_the_peak(config: Configuration, model: Model, demand: Demand) -> Iterator[Derived]:
+    """Give what the policy comes to at the peak, within `maxReplicas`."""
+    wanted = sizes.workers(config, demand.peak, config.reserve_generations)
+    running = max(min(wanted, config.max_replicas(model)), config.min_replicas(model))
+    slots = running * config.generations_per_gpu
+    yield Derived(
+        name=f"{model.name}: utilization at the peak",
+        value=round(demand.peak / slots, 3),
+        unit="",
+        mark="derived",
+        reason=f"{demand.peak:g} generations on {slots} slots of {running} workers",
+    )
+    yield Derived(
+        name=f"{model.name}: generations that wait at the peak",
+        value=round(waiting_share(demand.peak, slots), 4),
+        unit="",
+        mark="derived",
+        reason="share that finds no free slot; arrivals know nothing of each other (Erlang C)",
+    )
+
+
+def _gpus(config: Configuration) -> Iterator[Derived]:
+    scaling, gpu = config.scaling, config.nodes.gpu
+    demands = sizes.demands(config)
+    mark: Mark = "derived" if demands else "default"
+    ramp = sum(demand.ramp_per_minute for _, demand in demands)
+    rising = f"for a ramp of {ramp:g} generations a minute, " if ramp else ""
+    yield Derived(
+        name="scaling.reserveGenerations",
+        value=config.reserve_generations,
+        unit="generations",
+        mark=mark if scaling.reserve_generations is None else "pinned",
+        reason=f"{rising}free until a worker on a spare GPU is ready",
+        risk=risks.of_reserve(config),
+    )
+    yield Derived(
+        name="scaling.headroomGpus",
+        value=config.headroom_gpus,
+        unit="GPUs",
+        mark=mark if scaling.headroom_gpus is None else "pinned",
+        reason=f"{rising}there until a worker on a new node is ready",
+        risk=risks.of_headroom(config),
+    )
+    workers = sum(config.max_replicas(model) for model in config.models)
+    yield Derived(
+        name="nodes.gpu.maxNodes",
+        value=config.gpu_max_nodes,
+        unit="nodes",
+        mark=mark if gpu.max_nodes is None else "pinned",
+        reason=f"{workers} workers, and spare GPUs for headroom or an update's surge;"
+        f" GPUs a {gpu.instance_type}: {gpu.workers_per_node}",
+        risk=risks.of_nodes(config),
+    )
+    yield Derived(
+        name="nodes.gpu.overflow.maxNodes",
+        value=config.gpu_overflow_nodes,
+        unit="nodes",
+        mark="default" if gpu.overflow.max_nodes is None else "pinned",
+        reason=f"outside the placement group, of {config.gpu_max_nodes - gpu.base_size} nodes"
+        f" beyond the base of {gpu.base_size}",
+    )
+
+
+def _api(config: Configuration) -> Iterator[Derived]:
+    if config.topology == "standalone":
+        return
+    demands = sizes.demands(config)
+    mark: Mark = "derived" if demands else "default"
+    for name, busiest, pinned, value in (
+        ("minReplicas", False, config.api.min_replicas, config.api_min_replicas),
+        ("maxReplicas", True, config.api.max_replicas, config.api_max_replicas),
+    ):
+        streams = sizes.api_streams(config, busiest=busiest)
+        yield Derived(
+            name=f"api.{name}",
+            value=value,
+            unit="API pods",
+            mark=mark if pinned is None else "pinned",
+            reason=f"{streams:.0f} active streams at the {'peak' if busiest else 'trough'},"
+            f" {config.scaling.generations_per_api_pod} a pod (assumed)",
+            risk=risks.of_api(config, streams, value) if busiest else "",
+        )
+    yield Derived(
+        name="nodes.serving.maxNodes",
+        value=config.serving_max_nodes,
+        unit="nodes",
+        mark=mark if config.nodes.serving.max_nodes is None else "pinned",
+        reason=f"{config.api_max_replicas} API pods on {config.nodes.serving.instance_type}",
+    )
+
+
+def _quotas(config: Configuration) -> Iterator[Derived]:
+    for quota in quotas(config):
+        yield Derived(
             name=f"{quota.name} ({quota.code})",
             value=quota.vcpus,
             unit="vCPU",
             mark="derived",
             reason=quota.reason,
         )
-        for quota in quotas(config)
-    ]
-    return found
-
-
-def _mark(pinned: bool) -> Mark:
-    return "pinned" if pinned else "default"
-
-
-def _generations(config: Configuration) -> Derived:
-    capacity = config.gpu_capacity
-    risk = ""
-    if capacity.basis == "assumed":
-        risk = f"nobody measured the {config.gpu_type.gpu or config.gpu_type.name}: measure it"
-    return Derived(
-        name="scaling.generationsPerGpu",
-        value=capacity.generations,
-        unit="generations",
-        mark=capacity.basis,
-        reason=capacity.reason,
-        risk=risk,
-    )
-
-
-def _threshold(config: Configuration) -> Derived:
-    share = config.scaling.target_utilization
-    return Derived(
-        name="scaling.targetUtilization",
-        value=share,
-        unit="",
-        mark=_mark("target_utilization" in config.scaling.model_fields_set),
-        reason=f"a worker is added beyond {config.generations_per_gpu * share:g} generations each",
-    )
-
-
-def _replicas(config: Configuration, index: int, model: Model) -> list[Derived]:
-    slots = config.generations_per_gpu
-    return [
-        Derived(
-            name=f"models.{index}.{name}",
-            value=value,
-            unit="workers",
-            mark=_mark(field in model.model_fields_set),
-            reason=f"{model.name}: {value * slots} generations at once",
-        )
-        for name, field, value in (
-            ("minReplicas", "min_replicas", model.min_replicas),
-            ("maxReplicas", "max_replicas", model.max_replicas),
-        )
-    ]
-
-
-def _nodes(config: Configuration) -> list[Derived]:
-    scaling, gpu = config.scaling, config.nodes.gpu
-    return [
-        Derived(
-            name="scaling.headroomGpus",
-            value=scaling.headroom_gpus,
-            unit="GPUs",
-            mark=_mark("headroom_gpus" in scaling.model_fields_set),
-            reason="a worker that starts on one need not wait for a node",
-        ),
-        Derived(
-            name="nodes.gpu.maxNodes",
-            value=gpu.max_nodes,
-            unit="nodes",
-            mark=_mark("max_nodes" in gpu.model_fields_set),
-            reason=f"{gpu.workers_per_node} workers a {gpu.instance_type}",
-        ),
-    ]

@@ -106,11 +106,11 @@ def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
     return ScalingPolicy(
         threshold=config.generations_per_gpu * scaling.target_utilization,
         margin_sigmas=scaling.margin_sigmas,
-        reserve_generations=scaling.reserve_generations,
+        reserve_generations=config.reserve_generations,
         look_ahead_seconds=scaling.cold_start_seconds if ahead is None else ahead,
         look_ahead_window_seconds=scaling.look_ahead_window_seconds,
-        min_replicas=model.min_replicas,
-        max_replicas=model.max_replicas,
+        min_replicas=config.min_replicas(model),
+        max_replicas=config.max_replicas(model),
         up=Direction(
             window_seconds=0,
             limits=(Limit("Pods", scaling.scale_up_pods_per_period, PERIOD_SECONDS),),
@@ -127,6 +127,6 @@ def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
             ),
             tolerance=0.1,
         ),
-        headroom_gpus=scaling.headroom_gpus,
+        headroom_gpus=config.headroom_gpus,
         node_keep_seconds=config.nodes.gpu.consolidate_after_seconds,
     )

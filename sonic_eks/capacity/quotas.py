@@ -71,13 +71,13 @@ def _nodes(config: Configuration) -> list[_Nodes]:
     gpu, system, serving = config.gpu_type, pools.system, pools.serving
     groups = len(pools.generations)  # with replaceGroup, two exist while one takes over
     found = [
-        _Nodes(what="GPU nodes at most", kind=gpu, count=pools.gpu.max_nodes),
+        _Nodes(what="GPU nodes at most", kind=gpu, count=config.gpu_max_nodes),
         _Nodes(what="second GPU base", kind=gpu, count=pools.gpu.base_size * (groups - 1)),
         # Karpenter may take any of the overflow as Spot or as On-Demand: both must have room.
         _Nodes(
             what="overflow on Spot",
             kind=gpu,
-            count=pools.gpu.overflow_nodes if pools.gpu.overflow.spot else 0,
+            count=config.gpu_overflow_nodes if pools.gpu.overflow.spot else 0,
             spot=True,
         ),
         *_group(

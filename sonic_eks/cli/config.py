@@ -54,10 +54,19 @@ def derived(config: Configuration) -> dict[str, Any]:
         "edge.listenerPort": config.edge.port,
         "scaling.generationsPerGpu": config.generations_per_gpu,
         "scaling.generationsPerGpu.assumed": config.capacity_is_assumed,
+        "scaling.generationsPerGpu.reason": config.gpu_capacity.reason,
+        "scaling.reserveGenerations": config.reserve_generations,
+        "scaling.headroomGpus": config.headroom_gpus,
+        "nodes.gpu.maxNodes": config.gpu_max_nodes,
         "drain.budgetSeconds": config.drain.budget_seconds,
         "drain.graceSeconds": config.drain.grace_seconds,
     }
+    if config.topology == "distributed":
+        values["api.minReplicas"] = config.api_min_replicas
+        values["api.maxReplicas"] = config.api_max_replicas
     for index, model in enumerate(config.models):
+        values[f"models.{index}.minReplicas"] = config.min_replicas(model)
+        values[f"models.{index}.maxReplicas"] = config.max_replicas(model)
         values[f"models.{index}.cpuMillicores"] = config.worker_cpu_millicores(model)
         values[f"models.{index}.memoryMib"] = config.worker_memory_mib(model)
     return values

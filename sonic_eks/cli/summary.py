@@ -61,10 +61,13 @@ def summarize(deployment: Deployment, out: Path) -> Summary:
     name = config.deployment.name
     replicas = {}
     if config.topology == "distributed":
-        replicas["api"] = {"min": config.api.min_replicas, "max": config.api.max_replicas}
+        replicas["api"] = {"min": config.api_min_replicas, "max": config.api_max_replicas}
     part = "worker" if config.topology == "distributed" else "server"
     for model in config.models:
-        replicas[f"{part} {model.name}"] = {"min": model.min_replicas, "max": model.max_replicas}
+        replicas[f"{part} {model.name}"] = {
+            "min": config.min_replicas(model),
+            "max": config.max_replicas(model),
+        }
     return Summary(
         deployment=name,
         region=config.deployment.region,
@@ -88,7 +91,7 @@ def summarize(deployment: Deployment, out: Path) -> Summary:
             "gpu": config.gpu_type.gpu,
             "zone": config.network.gpu_zone,
             "baseNodes": config.nodes.gpu.base_size,
-            "maxNodes": config.nodes.gpu.max_nodes,
+            "maxNodes": config.gpu_max_nodes,
             "generationsPerGpu": config.generations_per_gpu,
             "assumed": config.capacity_is_assumed,
         },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sonic_eks.config import sizes
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.gpu_profile import curve_of, gpu_capacity, same_gpu
 
@@ -57,8 +58,59 @@ def production_knows_its_capacity(c: Configuration) -> None:
         )
 
 
+def traffic_can_be_counted(c: Configuration) -> None:
+    """`models[].traffic` in conversations has a `realTimeFactor`, or a profile of the GPU has one.
+
+    What follows from traffic is within the bounds of the fields that would pin it.
+    """
+    for index, model in enumerate(c.models):
+        if model.traffic is None:
+            continue
+        field = f"models.{index}.traffic"
+        try:
+            sizes.demand_of(c, model)
+        except Refusal as refused:
+            raise Refusal(
+                refused.given, refused.allowed, field=f"{field}.{refused.field}"
+            ) from None
+        wanted = c.max_replicas(model)
+        if wanted > sizes.MOST_WORKERS:
+            raise Refusal(
+                model.traffic.peak,
+                f"what {sizes.MOST_WORKERS} workers carry; at {c.generations_per_gpu} generations"
+                f" a GPU these are {wanted}: share it out to several deployments",
+                field=field,
+            )
+    for field, found, most in (
+        ("nodes.gpu.maxNodes", c.gpu_max_nodes, sizes.MOST_GPU_NODES),
+        ("api.maxReplicas", c.api_max_replicas, sizes.MOST_API_PODS),
+    ):
+        if found > most:
+            raise Refusal(
+                found, f"at most {most}: so many follow from models[].traffic", field=field
+            )
+
+
+def replicas_are_ordered(c: Configuration) -> None:
+    """`minReplicas` of `models[]` and of `api` is at most `maxReplicas`."""
+    bounds = [
+        (f"models.{index}", c.min_replicas(model), c.max_replicas(model))
+        for index, model in enumerate(c.models)
+    ]
+    for field, low, high in (*bounds, ("api", c.api_min_replicas, c.api_max_replicas)):
+        if low > high:
+            raise Refusal(
+                low,
+                f"at most maxReplicas ({high})",
+                nearest=str(high),
+                field=f"{field}.minReplicas",
+            )
+
+
 CAPACITY_RULES = (
     a_profile_is_of_the_gpu,
     the_objective_can_be_kept,
     production_knows_its_capacity,
+    traffic_can_be_counted,
+    replicas_are_ordered,
 )

@@ -157,7 +157,7 @@ def _measured(profile: Profile, slo: Slo) -> GpuCapacity:
         least = math.ceil(floor) + path
         raise Refusal(
             slo.ttfb_ms,
-            f"at least {least}, as p{slo.percentile} on a {profile.gpu} is {floor:g} ms at"
+            f"at least {least}, as p{slo.percentile} of the {profile.gpu} is {floor:g} ms at"
             f" concurrency {concurrency}, the lowest measured"
             + (f", and pathBudgetMs is {path}" if path else ""),
             nearest=str(least),

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
+from sonic_eks.config import sizes
 from sonic_eks.config.aws import partition_of
 from sonic_eks.config.base import Section, Str
 from sonic_eks.config.edge import Edge
@@ -108,6 +109,53 @@ class Configuration(Section):
     def capacity_is_assumed(self) -> bool:
         """Whether neither a measurement nor the operator backs `generations_per_gpu`."""
         return self.gpu_capacity.basis == "assumed"
+
+    def min_replicas(self, model: Model) -> int:
+        """Worker pods of a model at least."""
+        return sizes.min_replicas(self, model)
+
+    def max_replicas(self, model: Model) -> int:
+        """Worker pods of a model at most."""
+        return sizes.max_replicas(self, model)
+
+    @property
+    def reserve_generations(self) -> int:
+        """Generations that the workers of each model hold free."""
+        return sizes.reserve_generations(self)
+
+    @property
+    def headroom_gpus(self) -> int:
+        """GPUs that placeholders hold."""
+        return sizes.headroom_gpus(self)
+
+    @property
+    def api_min_replicas(self) -> int:
+        """API pods at least."""
+        return sizes.api_min_replicas(self)
+
+    @property
+    def api_max_replicas(self) -> int:
+        """API pods at most."""
+        return sizes.api_max_replicas(self)
+
+    @property
+    def gpu_max_nodes(self) -> int:
+        """GPU nodes at most, base included."""
+        return sizes.gpu_max_nodes(self)
+
+    @property
+    def gpu_overflow_nodes(self) -> int:
+        """Nodes that Karpenter may add outside the placement group."""
+        pool = self.nodes.gpu
+        if not pool.overflow.enabled:
+            return 0
+        half = max(self.gpu_max_nodes - pool.base_size, 0) // 2
+        return half if pool.overflow.max_nodes is None else pool.overflow.max_nodes
+
+    @property
+    def gpu_burst_nodes(self) -> int:
+        """Nodes that Karpenter may add in the placement group: with the rest, `gpu_max_nodes`."""
+        return max(self.gpu_max_nodes - self.nodes.gpu.base_size, 0) - self.gpu_overflow_nodes
 
     @property
     def partition(self) -> str:

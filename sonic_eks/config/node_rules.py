@@ -63,7 +63,7 @@ def api_pods_per_serving_node(c: Configuration) -> int:
 
 def serving_nodes_for_api(c: Configuration) -> int:
     """Return the serving nodes that `api.maxReplicas` need."""
-    return -(-c.api.max_replicas // api_pods_per_serving_node(c))
+    return -(-c.api_max_replicas // api_pods_per_serving_node(c))
 
 
 def system_nodes_are_in_every_zone(c: Configuration) -> None:
@@ -112,13 +112,72 @@ def api_fits_its_nodes(c: Configuration) -> None:
         why = (
             f"nodes.serving.size ({pool.size})"
             if least > wanted
-            else f"what api.maxReplicas ({c.api.max_replicas}) need"
+            else f"what api.maxReplicas ({c.api_max_replicas}) need"
         )
         raise Refusal(
             pool.max_nodes,
             f"at least {least}: {why}",
             nearest=str(least),
             field="nodes.serving.maxNodes",
+        )
+
+
+def gpu_nodes_are_shared_out(c: Configuration) -> None:
+    """`nodes.gpu.overflow.maxNodes` is at most `nodes.gpu.maxNodes` less `baseSize`.
+
+    Reservations are given only where nodes beyond the base may run, each in one place.
+    """
+    pool = c.nodes.gpu
+    beyond = c.gpu_max_nodes - pool.base_size
+    if (pool.overflow.max_nodes or 0) > beyond:
+        raise Refusal(
+            pool.overflow.max_nodes,
+            f"at most {beyond}, maxNodes ({c.gpu_max_nodes}) less baseSize ({pool.base_size})",
+            nearest=str(beyond) if beyond else None,
+            field="nodes.gpu.overflow.maxNodes",
+        )
+    seen = {pool.base_reservation_id}
+    for field, ids, nodes in (
+        ("reservationIds", pool.reservation_ids, c.gpu_burst_nodes),
+        ("overflow.reservationIds", pool.overflow.reservation_ids, c.gpu_overflow_nodes),
+        ("overflow.capacityBlockIds", pool.overflow.capacity_block_ids, c.gpu_overflow_nodes),
+    ):
+        where = f"nodes.gpu.{field}"
+        if ids and not nodes:
+            raise Refusal(ids, "none, as maxNodes leaves no node that may use it", field=where)
+        for index, reservation in enumerate(ids):
+            if reservation in seen:
+                raise Refusal(
+                    reservation, "each reservation in one place", field=f"{where}.{index}"
+                )
+            seen.add(reservation)
+
+
+def overflow_fits_the_type(c: Configuration) -> None:
+    """`nodes.gpu.overflow.capacityBlockIds` need a type of a P family.
+
+    `nodes.gpu.overflow.spot` needs a type with one GPU.
+    """
+    pool = c.nodes.gpu
+    if pool.overflow.capacity_block_ids and not pool.instance_type.startswith("p"):
+        raise Refusal(
+            pool.overflow.capacity_block_ids,
+            f"none for a {pool.instance_type}: EC2 sells Capacity Blocks for P families",
+            field="nodes.gpu.overflow.capacityBlockIds",
+        )
+    if pool.overflow.spot and not c.gpu_overflow_nodes:
+        raise Refusal(
+            True,
+            "false, as maxNodes leaves no overflow node",
+            field="nodes.gpu.overflow.spot",
+        )
+    if pool.overflow.spot and pool.workers_per_node > 1:
+        # The workers' budget lets them leave a node one by one, each replaced first.
+        raise Refusal(
+            True,
+            f"false for a {pool.instance_type}: its {pool.workers_per_node} workers cannot all"
+            " leave within a Spot notice",
+            field="nodes.gpu.overflow.spot",
         )
 
 
@@ -166,6 +225,8 @@ def capacity_blocks_leave_time(c: Configuration) -> None:
 NODE_RULES = (
     system_nodes_are_in_every_zone,
     api_fits_its_nodes,
+    gpu_nodes_are_shared_out,
+    overflow_fits_the_type,
     spot_leaves_time,
     capacity_blocks_leave_time,
 )

@@ -191,8 +191,8 @@ class GpuPool(Section):
     """EC2 instance type with NVIDIA GPUs of the Ampere generation or newer, 24 GB or more."""
     base_size: Annotated[Int, Field(ge=2, le=50)] = 2
     """Nodes of the managed node group, which always run."""
-    max_nodes: Annotated[Int, Field(ge=2, le=500)] = 9
-    """GPU nodes at most, base included; one above the workers' maximum for surge."""
+    max_nodes: Annotated[Int, Field(ge=2, le=500)] | None = None
+    """GPU nodes at most, base included; unset: for workers and spare GPUs, 9 without traffic."""
     base_reservation_id: ReservationId | None = None
     """Id of the On-Demand Capacity Reservation of the base, which nothing else uses."""
     reservation_ids: Reservations = ()
@@ -221,76 +221,10 @@ class GpuPool(Section):
             )
         return value
 
-    @model_validator(mode="after")
-    def _shares(self) -> Self:
-        """`overflow.maxNodes` is at most `maxNodes` less `baseSize`.
-
-        Reservations are given only where nodes beyond the base may run, each in one place.
-        """
-        beyond = self.max_nodes - self.base_size
-        if beyond < 0:
-            return self  # Refused across sections, with the models' needs.
-        if (self.overflow.max_nodes or 0) > beyond:
-            raise Refusal(
-                self.overflow.max_nodes,
-                f"at most {beyond}, maxNodes ({self.max_nodes}) less baseSize ({self.base_size})",
-                nearest=str(beyond) if beyond else None,
-                field="overflow.maxNodes",
-            )
-        seen = {self.base_reservation_id}
-        for field, ids, nodes in (
-            ("reservationIds", self.reservation_ids, self.burst_nodes),
-            ("overflow.reservationIds", self.overflow.reservation_ids, self.overflow_nodes),
-            ("overflow.capacityBlockIds", self.overflow.capacity_block_ids, self.overflow_nodes),
-        ):
-            if ids and not nodes:
-                raise Refusal(ids, "none, as maxNodes leaves no node that may use it", field=field)
-            for index, reservation in enumerate(ids):
-                if reservation in seen:
-                    raise Refusal(
-                        reservation, "each reservation in one place", field=f"{field}.{index}"
-                    )
-                seen.add(reservation)
-        return self
-
-    @model_validator(mode="after")
-    def _capacity_fits_the_type(self) -> Self:
-        """`overflow.capacityBlockIds` need a type of a P family, `overflow.spot` one GPU a node."""
-        if self.overflow.capacity_block_ids and not self.instance_type.startswith("p"):
-            raise Refusal(
-                self.overflow.capacity_block_ids,
-                f"none for a {self.instance_type}: EC2 sells Capacity Blocks for P families",
-                field="overflow.capacityBlockIds",
-            )
-        if self.overflow.spot and not self.overflow_nodes:
-            raise Refusal(True, "false, as maxNodes leaves no overflow node", field="overflow.spot")
-        if self.overflow.spot and self.workers_per_node > 1:
-            # The workers' budget lets them leave a node one by one, each replaced first.
-            raise Refusal(
-                True,
-                f"false for a {self.instance_type}: its {self.workers_per_node} workers cannot all"
-                " leave within a Spot notice",
-                field="overflow.spot",
-            )
-        return self
-
     @property
     def workers_per_node(self) -> int:
         """Workers that one node is for: one a GPU, and one where a stand-in needs none."""
         return max(instance_types()[self.instance_type].gpus, 1)
-
-    @property
-    def overflow_nodes(self) -> int:
-        """Nodes that Karpenter may add outside the placement group."""
-        if not self.overflow.enabled:
-            return 0
-        half = max(self.max_nodes - self.base_size, 0) // 2
-        return half if self.overflow.max_nodes is None else self.overflow.max_nodes
-
-    @property
-    def burst_nodes(self) -> int:
-        """Nodes that Karpenter may add in the placement group: with the rest, `max_nodes`."""
-        return max(self.max_nodes - self.base_size, 0) - self.overflow_nodes
 
 
 def _what_it_has(known: InstanceType | None) -> str:

@@ -186,19 +186,19 @@ def _gpus_suffice(c: Configuration) -> None:
 
     `nodes.gpu.baseSize` is at most `nodes.gpu.maxNodes`.
     """
-    pool = c.nodes.gpu
-    if pool.base_size > pool.max_nodes:
+    pool, most = c.nodes.gpu, c.gpu_max_nodes
+    if pool.base_size > most:
         raise Refusal(
             pool.base_size,
-            f"at most nodes.gpu.maxNodes ({pool.max_nodes})",
-            nearest=str(pool.max_nodes),
+            f"at most nodes.gpu.maxNodes ({most})",
+            nearest=str(most),
             field="nodes.gpu.baseSize",
         )
-    wanted = sum(model.max_replicas for model in c.models)
+    wanted = sum(c.max_replicas(model) for model in c.models)
     nodes = -(-wanted // pool.workers_per_node)
-    if nodes > pool.max_nodes:
+    if nodes > most:
         raise Refusal(
-            pool.max_nodes,
+            most,
             f"at least {nodes}: the models' maxReplicas add up to {wanted} workers, a GPU each",
             nearest=str(nodes),
             field="nodes.gpu.maxNodes",
@@ -211,12 +211,12 @@ def _updates_have_a_gpu(c: Configuration) -> None:
     `scaling.headroomGpus` are at most the GPUs beside the `minReplicas`.
     """
     pool = c.nodes.gpu
-    least = sum(model.min_replicas for model in c.models)
-    spare = pool.max_nodes * pool.workers_per_node - least
-    if spare < c.scaling.headroom_gpus:
+    least = sum(c.min_replicas(model) for model in c.models)
+    spare = c.gpu_max_nodes * pool.workers_per_node - least
+    if spare < c.headroom_gpus:
         raise Refusal(
-            c.scaling.headroom_gpus,
-            f"at most {spare}: nodes.gpu.maxNodes ({pool.max_nodes}) have that many GPUs beside"
+            c.headroom_gpus,
+            f"at most {spare}: nodes.gpu.maxNodes ({c.gpu_max_nodes}) have that many GPUs beside"
             f" the models' minReplicas ({least})",
             nearest=str(spare),
             field="scaling.headroomGpus",
@@ -225,7 +225,7 @@ def _updates_have_a_gpu(c: Configuration) -> None:
         raise Refusal(
             c.scaling.rollout,
             "replace, as no GPU is left for a worker's update: the models' minReplicas take all"
-            f" of nodes.gpu.maxNodes ({pool.max_nodes})",
+            f" of nodes.gpu.maxNodes ({c.gpu_max_nodes})",
             nearest="replace",
             field="scaling.rollout",
         )

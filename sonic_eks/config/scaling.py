@@ -22,8 +22,8 @@ class Scaling(Section):
     """Share of a worker's generations at which another worker is added."""
     margin_sigmas: Annotated[Fraction, Field(ge=0.0, le=6.0)] = 0.0
     """Spare workers for chance: so many times the square root of the generations in progress."""
-    reserve_generations: Annotated[Int, Field(ge=0, le=100_000)] = 0
-    """Spare workers for a jump in demand, in generations, whatever the load is."""
+    reserve_generations: Annotated[Int, Field(ge=0, le=100_000)] | None = None
+    """Spare workers for a jump in demand, in generations; unset: from the traffic, else 0."""
     cold_start_seconds: Annotated[Int, Field(ge=15, le=3600)] = 180
     """Seconds from a worker without a node until it is ready (assumed: measure it)."""
     look_ahead_seconds: Annotated[Int, Field(ge=0, le=3600)] | None = None
@@ -34,8 +34,8 @@ class Scaling(Section):
     """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
     generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
     """Active streams that one API pod carries (assumed: the vendor publishes none)."""
-    headroom_gpus: Annotated[Int, Field(ge=0, le=50)] = 1
-    """GPUs that stay free, held by pods that give way: a new worker starts there at once."""
+    headroom_gpus: Annotated[Int, Field(ge=0, le=50)] | None = None
+    """GPUs kept free by pods that give way to new workers; unset: from the traffic, else 1."""
     rollout: Literal["surge", "replace"] = "surge"
     """Whether a worker's update starts the new pod first, or ends the old one first."""
     scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 600

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from sonic_eks.config.aws import ACCOUNT, is_region
 from sonic_eks.config.base import Bool, Int, Refusal, Section, Str, WholeChoice
 from sonic_eks.config.secrets import RelativePath, SecretFiles, secret_arn
+from sonic_eks.config.traffic import Traffic
 from sonic_eks.config.values import (
     SECRET,
     TOPIC,
@@ -44,11 +45,6 @@ Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=100)]
 MountPath = Annotated[Str, Field(pattern=_ABSOLUTE_PATH), AfterValidator(mount_folder)]
 
 
-def _ordered_replicas(low: int, high: int) -> None:
-    if low > high:
-        raise Refusal(low, f"at most maxReplicas ({high})", nearest=str(high), field="minReplicas")
-
-
 def _environment_once(env: Environment, **names: str | None) -> None:
     """Refuse an environment name that two settings would give a value."""
     taken = dict.fromkeys(env, "env")
@@ -67,10 +63,12 @@ class Model(Section):
     """Name of the model; Kubernetes objects carry it."""
     image: ImageRepository = "cartesia-sonic-rosy-dragon"
     """Repository of the worker image in the vendor's registry."""
-    min_replicas: Annotated[Int, Field(ge=2, le=500)] = 2
-    """Worker pods at least; two, on different nodes, so that one may be lost."""
-    max_replicas: Annotated[Int, Field(ge=2, le=500)] = 8
-    """Worker pods at most."""
+    traffic: Traffic | None = None
+    """What callers ask of it; unset: not known."""
+    min_replicas: Annotated[Int, Field(ge=2, le=500)] | None = None
+    """Worker pods at least, so that one may be lost; unset: from the traffic, else 2."""
+    max_replicas: Annotated[Int, Field(ge=2, le=500)] | None = None
+    """Worker pods at most; unset: from the traffic, else 8."""
     max_concurrent_streams: Annotated[Int, Field(ge=1, le=1024)] | None = None
     """Generations that a worker accepts at once; unset: the generations per GPU at the SLO."""
     max_batch_size: Annotated[Int, Field(ge=1, le=1024)] | None = None
@@ -97,9 +95,8 @@ class Model(Section):
     """Memory request and limit of a worker in MiB; unset: 3/4 of the node's share of one GPU."""
 
     @model_validator(mode="after")
-    def _replicas_and_environment(self) -> Self:
-        """`minReplicas` is at most `maxReplicas`; each environment name is set once."""
-        _ordered_replicas(self.min_replicas, self.max_replicas)
+    def _environment(self) -> Self:
+        """Each environment name is set once."""
         _environment_once(
             self.env,
             concurrencyEnv=self.concurrency_env,
@@ -116,10 +113,10 @@ class Api(Section):
 
     image: ImageRepository = "cartesia-api"
     """Repository of the API image in the vendor's registry."""
-    min_replicas: Annotated[Int, Field(ge=2, le=200)] = 3
-    """API pods at least."""
-    max_replicas: Annotated[Int, Field(ge=2, le=200)] = 6
-    """API pods at most."""
+    min_replicas: Annotated[Int, Field(ge=2, le=200)] | None = None
+    """API pods at least; unset: from the models' traffic, 3 or more."""
+    max_replicas: Annotated[Int, Field(ge=2, le=200)] | None = None
+    """API pods at most; unset: from the models' traffic, 6 or more."""
     weights_mount_path: MountPath | None = None
     """Where API pods see the bucket of weights and voices, read-only; unset: they do not."""
     nats_url_env: EnvName | None = None
@@ -136,9 +133,8 @@ class Api(Section):
     """Memory request and limit of an API pod in MiB (assumed: the vendor publishes none)."""
 
     @model_validator(mode="after")
-    def _replicas_and_environment(self) -> Self:
-        """`minReplicas` is at most `maxReplicas`; each environment name is set once."""
-        _ordered_replicas(self.min_replicas, self.max_replicas)
+    def _environment(self) -> Self:
+        """Each environment name is set once."""
         _environment_once(
             self.env, natsUrlEnv=self.nats_url_env, licenseUrlEnv=self.license_url_env
         )

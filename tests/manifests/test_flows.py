@@ -124,7 +124,7 @@ def test_every_workload_and_address_is_in_the_matrix(name: str) -> None:
     world = World(name)
     absent = set(world.places) - world.names
     assert absent <= {"sonic-headroom", "sonic-license-proxy"}
-    assert ("sonic-headroom" in absent) == (world.config.scaling.headroom_gpus == 0)
+    assert ("sonic-headroom" in absent) == (world.config.headroom_gpus == 0)
     assert ("sonic-license-proxy" in absent) == (world.config.license.mode == "none")
     service = ipaddress.ip_network(world.config.cluster.service_cidr)
     assert ipaddress.ip_address(EXPECTED["addresses"]["kubernetes-api"]) in service

@@ -45,9 +45,9 @@ BLOCK: Changes = [
     ],
 )
 def test_nodes_beyond_the_base(tmp_path: Path, changes: Changes, burst: int, overflow: int) -> None:
-    gpu = load(with_values(*changes), tmp_path).nodes.gpu
-    assert (gpu.burst_nodes, gpu.overflow_nodes) == (burst, overflow)
-    assert gpu.base_size + gpu.burst_nodes + gpu.overflow_nodes == gpu.max_nodes
+    config = load(with_values(*changes), tmp_path)
+    assert (config.gpu_burst_nodes, config.gpu_overflow_nodes) == (burst, overflow)
+    assert config.nodes.gpu.base_size + burst + overflow == config.gpu_max_nodes
 
 
 @pytest.mark.parametrize(

@@ -232,8 +232,10 @@ def test_what_is_within_the_bounds_loads_and_loads_again(document: dict[str, Any
     assert config.drain.grace_seconds <= 900
     assert config.network.gpu_zone in config.network.zones
     gpu = config.nodes.gpu
-    assert gpu.base_size + gpu.burst_nodes + gpu.overflow_nodes == gpu.max_nodes
-    assert min(gpu.burst_nodes, gpu.overflow_nodes) >= 0
+    assert (
+        gpu.base_size + config.gpu_burst_nodes + config.gpu_overflow_nodes == config.gpu_max_nodes
+    )
+    assert min(config.gpu_burst_nodes, config.gpu_overflow_nodes) >= 0
     assert config.serving_max_nodes > config.nodes.serving.size
     for model in config.models:
         assert config.worker_cpu_millicores(model) <= config.gpu_type.vcpus * 1000

@@ -186,6 +186,6 @@ def test_the_three_required_keys_are_enough(tmp_path: Path) -> None:
     config = load_text(VALID_TEXT, tmp_path)
     # The defaults that the README promises.
     assert config.nodes.gpu.instance_type == "g6e.2xlarge"
-    assert [(m.min_replicas, m.max_replicas) for m in config.models] == [(2, 8)]
+    assert [(config.min_replicas(m), config.max_replicas(m)) for m in config.models] == [(2, 8)]
     assert (config.slo.ttfb_ms, config.slo.percentile, config.slo.path_budget_ms) == (100, 95, 20)
     assert config.weights.capacity_gib == 1200

@@ -1,0 +1,140 @@
+"""What a value that the configuration pins costs, or risks, beside what would follow."""
+
+from __future__ import annotations
+
+from sonic_eks.capacity.curve import chosen
+from sonic_eks.config import Configuration, sizes
+from sonic_eks.config.service import Model
+from sonic_eks.sizing.demand import REACTION_SECONDS, WARM_START_SHARE, Demand, risen
+
+
+def of_generations(config: Configuration) -> str:
+    """Say what the generations per GPU risk: the objective, or GPUs that do little."""
+    capacity = config.gpu_capacity
+    gpu = config.gpu_type.gpu or config.gpu_type.name
+    if capacity.basis == "assumed":
+        if capacity.below_floor:
+            return f"nothing says that the {gpu} can keep the objective at all: measure it first"
+        return f"nobody measured the {gpu}: measure it before callers rely on it"
+    point = chosen(config)
+    if capacity.basis == "measured":
+        return ""
+    if point is None:
+        return f"no profile of the {gpu} backs it"
+    if not point.kept:
+        floor = f"{point.curve.first[1]:g} ms at {point.curve.first[0]}"
+        return f"the profile says that the objective cannot be kept: {floor}"
+    if capacity.generations > point.kept:
+        there = point.first_audio_ms
+        seen = "what was never measured" if there is None else f"{there:.0f} ms"
+        return (
+            f"more than the {point.kept} that keep {point.budget_ms} ms: p{point.percentile} is"
+            f" {seen} at {capacity.generations}"
+        )
+    if capacity.generations < point.kept:
+        times = point.kept / capacity.generations
+        return f"{point.kept} would keep the objective: costs {times:.1f} times the GPUs"
+    return ""
+
+
+def of_utilization(config: Configuration) -> str:
+    """Say where the target leaves less than a slot of each worker."""
+    share = config.scaling.target_utilization
+    if share == 1:
+        return "no slot is free in the mean: half of the time, demand is above it"
+    return ""
+
+
+def of_min_replicas(config: Configuration, model: Model, demand: Demand | None) -> str:
+    """Say what a pinned minimum costs around the clock."""
+    if demand is None or model.min_replicas is None:
+        return ""
+    wanted = max(
+        sizes.LEAST_WORKERS, sizes.workers(config, demand.trough, config.reserve_generations)
+    )
+    if model.min_replicas > wanted:
+        return (
+            f"costs {model.min_replicas - wanted} GPUs around the clock: the trough needs {wanted}"
+        )
+    if model.min_replicas < wanted:
+        return f"the trough needs {wanted}: only the scaler keeps them, no lower bound"
+    return ""
+
+
+def of_max_replicas(config: Configuration, model: Model, demand: Demand | None) -> str:
+    """Say what a maximum refuses at the peak, whether it is pinned or follows pinned nodes."""
+    if demand is None:
+        return ""
+    most = config.max_replicas(model)
+    wanted = max(
+        sizes.LEAST_WORKERS, sizes.workers(config, demand.peak, config.reserve_generations)
+    )
+    slots = most * config.generations_per_gpu
+    if demand.peak > slots:
+        over = demand.peak - slots
+        return (
+            f"the peak needs {wanted}: {over:g} of {demand.peak:g} generations find no slot, and"
+            " wait or are refused"
+        )
+    if most < wanted:
+        return f"the peak needs {wanted}: workers are {demand.peak / slots:.0%} full there"
+    if model.max_replicas is not None and most > wanted:
+        return f"the peak needs {wanted}: a fault or an attack may start {most - wanted} GPUs more"
+    return ""
+
+
+def of_reserve(config: Configuration) -> str:
+    """Say what a reserve costs, or what a ramp outruns without it."""
+    warm = REACTION_SECONDS + WARM_START_SHARE * config.scaling.cold_start_seconds
+    short = _outrun(config, warm)
+    if short > 0 and config.scaling.reserve_generations is not None:
+        return f"the ramp outruns it: {short:.0f} generations wait for a worker on a spare GPU"
+    if config.reserve_generations:
+        each = config.generations_per_gpu * config.scaling.target_utilization
+        gpus = config.reserve_generations / each * len(config.models)
+        return f"costs about {gpus:.0f} GPUs around the clock"
+    return ""
+
+
+def _outrun(config: Configuration, seconds: float) -> float:
+    """Return the generations for which the slots that are free do not last so long."""
+    reserve = config.reserve_generations
+    short = [
+        risen(demand.ramp_per_minute, seconds)
+        - sizes.free_in_trough(config, model, demand, reserve)
+        for model, demand in sizes.demands(config)
+    ]
+    return sum(max(0.0, one) for one in short)
+
+
+def of_headroom(config: Configuration) -> str:
+    """Say what spare GPUs cost, or what a ramp outruns without them."""
+    cold = REACTION_SECONDS + config.scaling.cold_start_seconds
+    short = _outrun(config, cold) - config.headroom_gpus * config.generations_per_gpu
+    if short > 0:
+        return f"the ramp outruns them: {short:.0f} generations wait for a worker on a new node"
+    if not config.headroom_gpus:
+        return "each new worker waits for a node"
+    gpus = config.headroom_gpus
+    return f"costs {gpus} GPU{'s' if gpus > 1 else ''} around the clock"
+
+
+def of_nodes(config: Configuration) -> str:
+    """Say what a pinned number of GPU nodes leaves no room for."""
+    pool = config.nodes.gpu
+    spare = config.gpu_max_nodes * pool.workers_per_node - sum(
+        config.max_replicas(model) for model in config.models
+    )
+    if spare < 1 and config.scaling.rollout == "surge":
+        return "no GPU is left for an update's surge while all workers run"
+    if spare < config.headroom_gpus:
+        return f"{config.headroom_gpus - spare} of the spare GPUs are gone while all workers run"
+    return ""
+
+
+def of_api(config: Configuration, streams: float, most: int) -> str:
+    """Say where API pods at most hold more streams than they were sized for."""
+    each = config.scaling.generations_per_api_pod
+    if sizes.demands(config) and streams > most * each:
+        return f"{streams / most:.0f} streams a pod at the peak, {each} were counted on"
+    return ""
