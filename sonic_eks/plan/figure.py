@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonic_eks.capacity.curve import chosen
 from sonic_eks.config import Configuration
-from sonic_eks.config.gpu_profile import first_audio, percentiles_of
-from sonic_eks.sizing.curve import NoCurve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,28 +39,19 @@ class TtfbFigure:
 
 def ttfb_figure(config: Configuration) -> TtfbFigure | None:
     """Return the figure of a deployment; None where there is no measurement to draw."""
-    capacity, slo = config.gpu_capacity, config.slo
-    profile = capacity.profile
-    ours = config.gpu_type.gpu
-    if profile is None or not ours:
+    point, ours = chosen(config), config.gpu_type.gpu
+    if point is None or not ours:
         return None
-    percentile = next((p for p in percentiles_of(profile) if p >= slo.percentile), None)
-    if percentile is None:
-        return None
-    try:
-        curve = first_audio(profile, percentile)
-    except NoCurve:
-        return None
-    path = slo.path_budget_ms if profile.side == "worker" else 0
-    there = curve.at(capacity.generations)
+    profile, there = point.profile, point.first_audio_ms
+    path = config.slo.ttfb_ms - point.budget_ms
     measured = ", ".join(filter(None, (profile.gpu, profile.model, profile.release)))
     return TtfbFigure(
-        title=f"{measured} (assumed for {ours})" if capacity.basis == "assumed" else measured,
-        percentile=percentile,
-        points=tuple((concurrency, ms + path) for concurrency, ms in curve.points),
+        title=f"{measured} (assumed for {ours})" if point.basis == "assumed" else measured,
+        percentile=point.percentile,
+        points=tuple((concurrency, ms + path) for concurrency, ms in point.curve.points),
         path_ms=path,
-        objective_ms=slo.ttfb_ms,
-        chosen=(capacity.generations, None if there is None else there + path),
+        objective_ms=config.slo.ttfb_ms,
+        chosen=(point.generations, None if there is None else there + path),
     )
 
 

@@ -31,7 +31,7 @@ def least(config: Configuration) -> Fleet:
     """Return the nodes while every part runs its least replicas, headroom included."""
     return _fleet(
         config,
-        workers=sum(model.min_replicas for model in config.models),
+        workers=sum(config.min_replicas(model) for model in config.models),
         serving=0,
     )
 
@@ -40,7 +40,7 @@ def most(config: Configuration) -> Fleet:
     """Return the nodes while every part runs its most replicas, headroom included."""
     return _fleet(
         config,
-        workers=sum(model.max_replicas for model in config.models),
+        workers=sum(config.max_replicas(model) for model in config.models),
         serving=serving_nodes_for_api(config) if config.has_serving_nodes else 0,
     )
 
@@ -50,8 +50,8 @@ def _fleet(config: Configuration, *, workers: int, serving: int) -> Fleet:
     # Each of two generations of node groups has its full size until the older one is removed.
     groups = len(config.nodes.generations)
     base = gpu.base_size * groups
-    wanted = math.ceil((workers + config.scaling.headroom_gpus) / gpu.workers_per_node)
-    nodes = max(base, min(wanted, gpu.max_nodes))
+    wanted = math.ceil((workers + config.headroom_gpus) / gpu.workers_per_node)
+    nodes = max(base, min(wanted, config.gpu_max_nodes))
     return Fleet(
         gpu=nodes,
         gpus=nodes * config.gpu_type.gpus,

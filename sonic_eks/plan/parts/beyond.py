@@ -15,23 +15,24 @@ def beyond(context: Context) -> Section:
     rows = []
     data = []
     for index, model in enumerate(config.models):
-        carried = model.max_replicas * each
+        most = config.max_replicas(model)
+        carried = most * each
         rows.append(
             (
                 model.name,
                 f"{carried:,} generations",
-                f"{model.max_replicas} replicas with {each} each; {_more(config, index, model)}",
+                f"{most} replicas with {each} each; {_more(config, index, model)}",
             )
         )
         data.append({"model": model.name, "generations": carried})
     if config.topology == "distributed":
-        streams = config.api.max_replicas * config.scaling.generations_per_api_pod
+        streams = config.api_max_replicas * config.scaling.generations_per_api_pod
         rows.append(
             (
                 "API",
                 f"{streams:,} active streams",
                 (
-                    f"{config.api.max_replicas} replicas with"
+                    f"{config.api_max_replicas} replicas with"
                     f" {config.scaling.generations_per_api_pod} each"
                     " (scaling.generationsPerApiPod); more comes through, and slower"
                 ),
