@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sonic_eks.errors import one_line
+
 _FIGURE = re.compile(r"[\d,.]*")
 
 
@@ -22,7 +24,8 @@ def print_section(
     headings : tuple of str
         Names of the columns; empty: none.
     """
-    lines = [headings, *rows] if headings else list(rows)
+    rows = [tuple(one_line(cell) for cell in row) for row in rows]
+    lines = [headings, *rows] if headings else rows
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     to_the_right = [
         bool(headings) and all(_FIGURE.fullmatch(cell) for cell in column)

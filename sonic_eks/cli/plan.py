@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from sonic_eks.bench.outputs import writable, write
 from sonic_eks.cli.columns import print_section
 from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption
 from sonic_eks.config import load_configuration
-from sonic_eks.errors import SonicEksError
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, one_line
 from sonic_eks.plan.figure import draw, ttfb_figure
 from sonic_eks.plan.prices import PriceList, read_prices, shipped_prices
 from sonic_eks.plan.sections import Context, Section, sections
@@ -35,12 +36,17 @@ def plan(
     path = None if out is None else _writable(out, context.config.deployment.name)
     found = sections(context)
     figure = None if path is None else _draw(context, path)
+    problems = [problem for section in found.values() for problem in section.problems]
     if as_json:
-        print(json.dumps(_to_dict(context, found, figure), indent=2))
+        print(json.dumps(_to_dict(context, found, figure, problems), indent=2))
     else:
         _print(context, found)
         if path is not None:
             print(f"Figure: {figure or 'none, as no measurement can be drawn'}")
+    for problem in problems:
+        print(one_line(problem), file=sys.stderr)
+    if problems:
+        raise typer.Exit(PROBLEM_FOUND)
 
 
 def _context(path: Path, prices: Path | None, today: date) -> Context:
@@ -75,7 +81,9 @@ def _draw(context: Context, path: Path) -> Path | None:
     return path
 
 
-def _to_dict(context: Context, found: dict[str, Section], figure: Path | None) -> dict[str, Any]:
+def _to_dict(
+    context: Context, found: dict[str, Section], figure: Path | None, problems: list[str]
+) -> dict[str, Any]:
     deployment = context.config.deployment
     return {
         "deployment": deployment.name,
@@ -83,6 +91,7 @@ def _to_dict(context: Context, found: dict[str, Section], figure: Path | None) -
         "dated": context.today.isoformat(),
         "sections": {key: section.data for key, section in found.items()},
         "figure": None if figure is None else str(figure),
+        "problems": problems,
     }
 
 
@@ -92,5 +101,5 @@ def _print(context: Context, found: dict[str, Section]) -> None:
     for section in found.values():
         print_section(section.title, section.rows, headings=section.headings)
         for note in section.notes:
-            print(f"  {note}")
+            print(f"  {one_line(note)}")
         print()

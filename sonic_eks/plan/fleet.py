@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from sonic_eks.config import Configuration
-from sonic_eks.config.node_rules import serving_nodes_for_api
+from sonic_eks.config.node_rules import api_pods_per_serving_node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ def least(config: Configuration) -> Fleet:
     return _fleet(
         config,
         workers=sum(config.min_replicas(model) for model in config.models),
-        serving=0,
+        api_pods=config.api_min_replicas,
     )
 
 
@@ -41,20 +41,25 @@ def most(config: Configuration) -> Fleet:
     return _fleet(
         config,
         workers=sum(config.max_replicas(model) for model in config.models),
-        serving=serving_nodes_for_api(config) if config.has_serving_nodes else 0,
+        api_pods=config.api_max_replicas,
     )
 
 
-def _fleet(config: Configuration, *, workers: int, serving: int) -> Fleet:
+def _fleet(config: Configuration, *, workers: int, api_pods: int) -> Fleet:
     gpu = config.nodes.gpu
     # Each of two generations of node groups has its full size until the older one is removed.
     groups = len(config.nodes.generations)
     base = gpu.base_size * groups
+    room = config.gpu_max_nodes + gpu.base_size * (groups - 1)
     wanted = math.ceil((workers + config.headroom_gpus) / gpu.workers_per_node)
-    nodes = max(base, min(wanted, config.gpu_max_nodes))
+    nodes = max(base, min(wanted, room))
+    serving = 0
+    if config.has_serving_nodes:
+        needed = math.ceil(api_pods / api_pods_per_serving_node(config))
+        serving = max(config.nodes.serving.size * groups, needed)
     return Fleet(
         gpu=nodes,
         gpus=nodes * config.gpu_type.gpus,
-        serving=max(config.nodes.serving.size * groups, serving) if config.has_serving_nodes else 0,
+        serving=serving,
         system=config.system_nodes * groups,
     )

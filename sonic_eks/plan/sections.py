@@ -50,6 +50,8 @@ class Section:
         Cells, as many in each row as there are headings, if there are.
     notes : tuple of str
         Sentences below the table.
+    problems : tuple of str
+        What the configuration cannot do that it states; the plan then ends with status 1.
     data : dict
         The section as JSON can hold it.
     """
@@ -58,6 +60,7 @@ class Section:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     data: dict[str, Any]
 
 

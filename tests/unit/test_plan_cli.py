@@ -82,12 +82,13 @@ SUM = {
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["deployment", "region", "dated", "sections", "figure"],
+    "required": ["deployment", "region", "dated", "sections", "figure", "problems"],
     "properties": {
         "deployment": {"type": "string"},
         "region": {"type": "string"},
         "dated": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
         "figure": {"type": ["string", "null"]},
+        "problems": {"type": "array", "items": {"type": "string"}},
         "sections": {
             "type": "object",
             "required": ["capacity", "beyond", "quotas", "cost", "network"],
@@ -208,6 +209,7 @@ def test_json_is_what_a_program_may_rely_on(run: Run, config: Path) -> None:
     document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
     assert document["figure"] is None
+    assert document["problems"] == []
     assert document["deployment"] == yaml.safe_load(config.read_text())["deployment"]["name"]
 
 
@@ -245,6 +247,34 @@ def test_what_becomes_of_more_depends_on_the_limit_that_workers_know(
     _, out, _ = run(ROOT / "config" / "standalone.yaml")
     assert "takes every connection" in out
     assert "verify-drain" not in out
+
+
+def test_traffic_beyond_the_most_replicas_is_a_problem(run: Run, tmp_path: Path) -> None:
+    """Eight workers of two carry 16 generations; 17 are stated."""
+    model = {"maxReplicas": 8, "traffic": {"peakGenerations": 16}}
+    assert run(changed(tmp_path, models=[model]))[0] == 0
+    model["traffic"] = {"peakGenerations": 17}
+    path = changed(tmp_path, models=[model])
+    status, out, err = run(path)
+    assert status == 1
+    assert "Cost in" in out
+    (line,) = err.splitlines()
+    assert line.startswith("models.0.traffic: a peak of 17 generations, of which 16 are carried")
+    assert "models.0.maxReplicas" in line
+    status, out, _ = run(path, "--json")
+    assert status == 1
+    assert json.loads(out)["problems"] == [line]
+
+
+def test_no_text_of_a_file_steers_the_terminal(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "prices.yaml"
+    own.write_text(
+        "sheets:\n- region: us-east-1\n  dated: '2026-11-30'\n"
+        '  source: "a\\e[31m\\nb"\n  instanceHour: {g6e.2xlarge: 1.0}\n'
+    )
+    _, out, _ = run(DEFAULT, "--prices", own)
+    assert "\x1b" not in out
+    assert r"a\x1b[31m\nb" in out
 
 
 def test_own_prices_count(run: Run, tmp_path: Path) -> None:

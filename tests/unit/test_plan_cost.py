@@ -121,6 +121,11 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=3, gpus=3, serving=3, system=2),
         Fleet(gpu=9, gpus=9, serving=4, system=2),
     ),
+    "more API pods at least, too": (
+        [("api.minReplicas", 10), ("api.maxReplicas", 13)],
+        Fleet(gpu=3, gpus=3, serving=4, system=2),
+        Fleet(gpu=9, gpus=9, serving=5, system=2),
+    ),
     "standing alone": (
         [("topology", "standalone"), ("models", [{"image": "sonic-server"}])],
         Fleet(gpu=3, gpus=3, serving=0, system=2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
+from sonic_eks.config.sizes import demand_of
 from sonic_eks.plan.sections import Context, Section, section
 
 
@@ -14,6 +15,7 @@ def beyond(context: Context) -> Section:
     each = config.generations_per_gpu
     rows = []
     data = []
+    problems = []
     for index, model in enumerate(config.models):
         most = config.max_replicas(model)
         carried = most * each
@@ -25,6 +27,12 @@ def beyond(context: Context) -> Section:
             )
         )
         data.append({"model": model.name, "generations": carried})
+        demand = demand_of(config, model)
+        if demand is not None and demand.peak > carried:
+            problems.append(
+                f"models.{index}.traffic: a peak of {demand.peak:,g} generations, of which"
+                f" {carried:,} are carried at most; raise models.{index}.maxReplicas or nodes.gpu.maxNodes"
+            )
     if config.topology == "distributed":
         streams = config.api_max_replicas * config.scaling.generations_per_api_pod
         rows.append(
@@ -42,6 +50,7 @@ def beyond(context: Context) -> Section:
         title="Carried at most, and what happens beyond",
         rows=tuple(rows),
         notes=(_UNKNOWN,) if config.topology == "distributed" else (),
+        problems=tuple(problems),
         data={"models": data},
     )
 
