@@ -31,7 +31,8 @@ def beyond(context: Context) -> Section:
         if demand is not None and demand.peak > carried:
             problems.append(
                 f"models.{index}.traffic: a peak of {demand.peak:,g} generations, of which"
-                f" {carried:,} are carried at most; raise models.{index}.maxReplicas or nodes.gpu.maxNodes"
+                f" {carried:,} are carried at most; raise models.{index}.maxReplicas or"
+                " nodes.gpu.maxNodes"
             )
     if config.topology == "distributed":
         streams = config.api_max_replicas * config.scaling.generations_per_api_pod
