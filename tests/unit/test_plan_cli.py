@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -368,3 +369,17 @@ def test_a_new_section_needs_no_more_than_to_register_itself(
     assert "silent" not in found
     with pytest.raises(ValueError, match="two sections are named last"):
         section("last", place=1)(lambda context: None)
+
+
+def test_the_readme_shows_what_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Then:
+            return cls(2026, 11, 30, tzinfo=tz)
+
+    monkeypatch.setattr("sonic_eks.cli.plan.datetime", Then)
+    _, out, _ = run(DEFAULT)
+    passage = (ROOT / "README.md").read_text().split("\n## Plan\n")[1].split("\n## ")[0]
+    shown = [line for line in passage.split("```")[1].splitlines() if line not in ("", "...")]
+    assert len(shown) > 10
+    assert [line for line in shown if line not in out.splitlines()] == []
