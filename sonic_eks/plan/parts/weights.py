@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sonic_eks.plan.sections import Context, Section, section
 
-_GIB_PER_TIB = 1024
+# Amazon FSx API reference, CreateFileSystemLustreConfiguration, PerUnitStorageThroughput: 2400 GiB
+# count as 2.4 TiB.
+_GIB_PER_TIB = 1000
 _NOT_KNOWN = (
     "the size of the weights is not known here; what is read for the first time comes from the"
     " bucket, and slower; what the file servers hold in memory comes faster"
@@ -18,14 +20,13 @@ def weights(context: Context) -> Section | None:
     if config.standalone.stand_in:
         return None
     settings = config.weights
-    # FSx for Lustre user guide, "SSD storage performance": per TiB of storage, from disk.
     mb_per_second = settings.capacity_gib / _GIB_PER_TIB * settings.throughput_mb_per_s_per_tib
     together = config.scaling.scale_up_pods_per_period
     rows = [
         (
             "provisioned throughput",
             f"{mb_per_second:.0f} MB/s",
-            "weights.capacityGib in TiB times throughputMbPerSPerTib; shared by all readers",
+            "weights.capacityGib / 1000 times throughputMbPerSPerTib, shared by all readers",
         ),
         (
             "time for 1 GB",
