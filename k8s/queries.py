@@ -1,9 +1,16 @@
-"""Every PromQL expression, in one place."""
+"""Every PromQL expression, in one place.
+
+What the scalers read is a *demand*: a sum over pods of what is in progress, in which a partial
+view is never taken for less. `worker_query` looks ahead of it, as `ScalingPolicy` says.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from sonic_eks.capacity.policy import ScalingPolicy
+from sonic_eks.config.scaling import Queue
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 
 SCRAPE_SECONDS = 5
@@ -19,71 +26,181 @@ no window is shorter than four scrapes.
 HOLD_SECONDS = 600
 """How long the last value of a pod counts that is still there but answers no scrape."""
 
+STEP_SECONDS = 15
+"""Between two of the points that a slope is taken of."""
+
 WORKER_LOAD = "inferno_worker_load"
 """Generations that a worker is processing (Cartesia, "Metrics")."""
 
 ACTIVE_STREAMS = "sonic_active_streams"
 """Connections of a pod with payload in the last `drain.idleSeconds` (the stream gate)."""
 
+DRAINING = "sonic_draining"
+"""1 from a pod's removal until it is idle (the stream gate)."""
+
+# Share of a slope's points that must be there: a line through a few would lead anywhere.
+_ENOUGH = 0.75
+
+# Gates that answer, and leave the value out since they cannot read the pod's sockets.
 _CANNOT_LOOK = 'sonic_gate_source{%s,watch="sockets",source="none"} == 1'
-"""Gates that answer, and leave the value out since they cannot read the pod's sockets."""
+
+_BY_TARGET = "on (namespace, pod, instance)"
+_BY_POD = "on (namespace, pod)"
 
 
-def active_generations(model: str | None = None) -> str:
-    """Return the query for the generations in progress on the workers.
+def worker_query(
+    policy: ScalingPolicy, model: str, *, queue: str | None = None, ends_at_once: bool = True
+) -> str:
+    """Return the signal that a model's workers are scaled on, in generations.
 
-    The API's queue is left out: the labels of `api_queue_size` are not public, so it cannot be
-    given to a model, and one queue counted by every API pod would be added up. Saturated workers
-    are above their target already, which adds workers until the queue is gone.
+    It reads ``inferno_worker_load``, ``up`` and ``sonic_draining``, all with the labels
+    ``namespace="sonic"``, ``component="worker"``, ``model``, ``pod`` and ``instance``: the load and
+    an ``up`` from the server's target of a pod, ``sonic_draining`` and another ``up`` from its
+    gate's. Without any load the result is empty.
 
     Parameters
     ----------
-    model : str or None
-        One model's workers; None for all.
+    policy : ScalingPolicy
+        Look-ahead and margins; the formula is in its module.
+    model : str
+        Name of the model.
+    queue : str, optional
+        Query for the generations that wait for a worker.
+    ends_at_once : bool
+        Whether a worker that is removed takes nothing new. What it still has is not counted then:
+        the next generations of the same callers are counted elsewhere already.
+
+    Returns
+    -------
+    str
+        A query with one element without labels, or none.
     """
-    where = {"component": "worker"} | ({"model": model} if model is not None else {})
-    return _held_sum(WORKER_LOAD, where)
+    where = {"component": "worker", "model": model}
+    demand = _held(WORKER_LOAD, where, without_draining=ends_at_once)
+    if queue is not None:
+        demand = f"{demand} + ({queue} or vector(0))"
+    return _signal(demand, f"up{{{_selector(where)}}}", policy)
+
+
+def standalone_query(
+    policy: ScalingPolicy, load_metric: str | None, generations_per_stream: float
+) -> str:
+    """Return the signal that servers which stand alone are scaled on, in generations.
+
+    A server that is removed keeps its callers until they renew their connections, and they come
+    back to the others: what it has counts.
+
+    Parameters
+    ----------
+    policy : ScalingPolicy
+        Look-ahead and margins.
+    load_metric : str or None
+        The server's own count; None for what the active streams stand for.
+    generations_per_stream : float
+        Generations of an active stream.
+    """
+    where = {"component": "standalone"}
+    demand = _held(load_metric or ACTIVE_STREAMS, where)
+    if load_metric is None and generations_per_stream != 1:
+        demand = f"{_number(generations_per_stream)} * {demand}"
+    return _signal(demand, f"up{{{_selector(where)}}}", policy)
+
+
+def queue_query(queue: Queue, label_value: str | None = None) -> str:
+    """Return the query for the generations that wait in the API for a worker.
+
+    Parameters
+    ----------
+    queue : Queue
+        What the API tells of them.
+    label_value : str, optional
+        What the model is called in `queue.model_label`; None for all models.
+    """
+    of = {} if label_value is None else {str(queue.model_label): label_value}
+    return _held(queue.metric, {"component": "api"}, of, one_for_all=queue.aggregate == "max")
 
 
 def active_streams() -> str:
     """Return the query for the active streams of the API pods, draining ones included."""
-    return _held_sum(ACTIVE_STREAMS, {"component": "api"})
+    return _held(ACTIVE_STREAMS, {"component": "api"})
 
 
-def standalone_generations(load_metric: str | None, per_stream: float) -> str:
-    """Return the query for the generations in progress on servers that stand alone.
+def _signal(demand: str, targets: str, policy: ScalingPolicy) -> str:
+    """Return what `policy` makes of a demand; empty where that is."""
+    ahead = demand
+    if policy.look_ahead_seconds:
+        window = f"{policy.look_ahead_window_seconds}s:{STEP_SECONDS}s"
+        points = math.ceil(_ENOUGH * policy.look_ahead_window_seconds / STEP_SECONDS)
+        # Targets are known as long as Prometheus runs: too few points are those after a start.
+        ahead = (
+            f"{demand}"
+            f" + (clamp_min({policy.look_ahead_seconds} * deriv(({demand})[{window}]), 0)"
+            f" and count_over_time(count({targets})[{window}]) >= {points}"
+            " or vector(0))"
+        )
+    if policy.margin_sigmas:
+        # x + m sqrt(x) = (sqrt(x) + m/2)^2 - m^2/4: the long term is there once.
+        half = policy.margin_sigmas / 2
+        ahead = f"(sqrt({ahead}) + {_number(half)}) ^ 2 - {_number(half * half)}"
+    if policy.reserve_generations:
+        ahead = f"{ahead} + {_number(policy.reserve_generations)}"
+    return ahead
+
+
+def _held(
+    metric: str,
+    where: Mapping[str, str],
+    of: Mapping[str, str] | None = None,
+    *,
+    without_draining: bool = False,
+    one_for_all: bool = False,
+) -> str:
+    """Return a sum over pods in which each counts with its last value.
+
+    A pod that is gone is no longer a target and drops out with the window. A target that cannot
+    be scraped keeps its last value, and so does a gate that cannot look, and every target while
+    Prometheus itself is away (a target's `up` is known for five minutes more, its look-back).
+    Where no pod has a value the result is empty, not zero: a silent metric must not scale in.
 
     Parameters
     ----------
-    load_metric : str or None
-        The server's own count; None for what the active streams stand for.
-    per_stream : float
-        Generations of an active stream.
+    metric : str
+        Name of the gauge.
+    where, of : mapping
+        Labels of the targets, and further ones of the gauge.
+    without_draining : bool
+        Whether pods that drain are left out.
+    one_for_all : bool
+        Whether all pods tell of the same: the highest one counts.
     """
-    where = {"component": "standalone"}
-    if load_metric is not None:
-        return _held_sum(load_metric, where)
-    streams = _held_sum(ACTIVE_STREAMS, where)
-    return streams if per_stream == 1 else f"{per_stream:g} * {streams}"
-
-
-def _held_sum(metric: str, where: Mapping[str, str]) -> str:
-    """Return a sum over pods in which each counts with its last value.
-
-    A pod that is gone is no longer a target and drops out with the window; a target that cannot
-    be scraped, and a gate that cannot look, keep their last value, so that a partial view is never
-    taken for less load. Where no pod has a value the result is empty, not zero: a silent metric
-    must not scale in.
-    """
-    labels = {"namespace": SONIC_NAMESPACE, **where}
-    selector = ",".join(f'{name}="{value}"' for name, value in labels.items())
-    series = f"{metric}{{{selector}}}"
-    unknown = f"up{{{selector}}} == 0"
+    targets = _selector(where)
+    series = f"{metric}{{{_selector(where, of or {})}}}"
+    up = f"up{{{targets}}}"
+    unknown = f"{up} == 0 or timestamp({up}) <= time() - {WINDOW_SECONDS}"
     if metric == ACTIVE_STREAMS:
-        unknown += f" or {_CANNOT_LOOK % selector}"
-    return (
-        f"sum(last_over_time({series}[{WINDOW_SECONDS}s])"
-        f" or last_over_time({series}[{HOLD_SECONDS}s])"
-        # A pod has several targets: the one that the value comes from counts.
-        f" and on (namespace, pod, instance) ({unknown}))"
+        unknown += f" or {_CANNOT_LOOK % targets}"
+    # A pod has several targets: the one that the value comes from counts.
+    values = (
+        f"{_last(series, WINDOW_SECONDS)}"
+        f" or {_last(series, HOLD_SECONDS)} and {_BY_TARGET} ({unknown})"
     )
+    if without_draining:
+        gates = f"last_over_time({DRAINING}{{{targets}}}[{WINDOW_SECONDS}s]) == 1"
+        values = f"({values}) unless {_BY_POD} ({gates})"
+    return f"max(sum by (pod) ({values}))" if one_for_all else f"sum({values})"
+
+
+def _last(series: str, seconds: int) -> str:
+    """Return each series' last value of a time; where that is no number, the highest one."""
+    window = f"{series}[{seconds}s]"
+    return f"(last_over_time({window}) >= 0 or max_over_time({window}) >= 0)"
+
+
+def _selector(*where: Mapping[str, str]) -> str:
+    labels = [("namespace", SONIC_NAMESPACE), *(pair for part in where for pair in part.items())]
+    return ",".join(f'{name}="{value}"' for name, value in labels)
+
+
+def _number(value: float) -> str:
+    """Return a number without float noise."""
+    return f"{value:.12g}"

@@ -1,22 +1,25 @@
-"""KEDA scalers on active streams, counted in generations."""
+"""KEDA scalers: workers on generations, API pods on active streams."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from sonic_eks.capacity.policy import PERIOD_SECONDS, Direction, directions, worker_policy
+from sonic_eks.config import Configuration
+from sonic_eks.config.service import Model
 from sonic_eks.k8s.chart import DeploymentChart, custom_object
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 from sonic_eks.k8s.prometheus import PROMETHEUS_URL
-from sonic_eks.k8s.queries import active_generations, active_streams, standalone_generations
+from sonic_eks.k8s.queries import active_streams, queue_query, standalone_query, worker_query
 from sonic_eks.k8s.sonic.front import front_of
 from sonic_eks.k8s.sonic.worker import worker_labels, worker_name
 
-# kube-controller-manager reference: horizontal-pod-autoscaler-sync-period is 15 seconds.
-_PERIOD_SECONDS = 15
-
 # Queries that fail or are empty in a row before the fallback takes over.
 _FAILURES_UNTIL_FALLBACK = 3
+
+Trigger = dict[str, Any]
 
 
 class Scaling(DeploymentChart):
@@ -33,36 +36,52 @@ class Scaling(DeploymentChart):
         config, front = self.config, front_of(self.config)
         load = config.standalone.load_metric
         (model,) = config.models
+        policy = worker_policy(config, model)
         self._scaler(
             front.name,
             front.labels,
-            minimum=config.min_replicas(model),
-            maximum=config.max_replicas(model),
-            metric="active_generations" if load else "active_streams",
-            query=standalone_generations(load, config.generations_per_stream),
-            target=config.generations_per_gpu * config.scaling.target_utilization,
+            minimum=policy.min_replicas,
+            maximum=policy.max_replicas,
+            triggers=[
+                _prometheus(
+                    "active_generations" if load else "active_streams",
+                    standalone_query(policy, load, config.generations_per_stream),
+                    policy.threshold,
+                ),
+                *_schedules(config, model),
+            ],
         )
 
     def _distributed(self) -> None:
-        scaling, front = self.config.scaling, front_of(self.config)
+        config, front = self.config, front_of(self.config)
         self._scaler(
             front.name,
             front.labels,
-            minimum=self.config.api_min_replicas,
-            maximum=self.config.api_max_replicas,
-            metric="active_streams",
-            query=active_streams(),
-            target=scaling.generations_per_api_pod,
+            minimum=config.api_min_replicas,
+            maximum=config.api_max_replicas,
+            triggers=[
+                _prometheus(
+                    "active_streams", active_streams(), config.scaling.generations_per_api_pod
+                )
+            ],
         )
-        for model in self.config.models:
+        for model in config.models:
+            policy = worker_policy(config, model)
+            query = worker_query(
+                policy,
+                model.name,
+                queue=_queue(config, model),
+                ends_at_once=config.drain.worker == "sigterm",
+            )
             self._scaler(
                 worker_name(model),
-                worker_labels(self.config, model),
-                minimum=self.config.min_replicas(model),
-                maximum=self.config.max_replicas(model),
-                metric="active_generations",
-                query=active_generations(model.name),
-                target=self.config.generations_per_gpu * scaling.target_utilization,
+                worker_labels(config, model),
+                minimum=policy.min_replicas,
+                maximum=policy.max_replicas,
+                triggers=[
+                    _prometheus("active_generations", query, policy.threshold),
+                    *_schedules(config, model),
+                ],
             )
 
     def _scaler(
@@ -72,23 +91,9 @@ class Scaling(DeploymentChart):
         *,
         minimum: int,
         maximum: int,
-        metric: str,
-        query: str,
-        target: float,
+        triggers: list[Trigger],
     ) -> None:
-        trigger = {
-            "type": "prometheus",
-            "name": metric,
-            # The HPA wants ceil(sum / threshold) pods.
-            "metricType": "AverageValue",
-            "metadata": {
-                "serverAddress": PROMETHEUS_URL,
-                "query": query,
-                "threshold": _decimal(target),
-                # An empty answer is a fault, not zero streams.
-                "ignoreNullValues": "false",
-            },
-        }
+        up, down = directions(self.config)
         custom_object(
             self,
             deployment,
@@ -103,7 +108,7 @@ class Scaling(DeploymentChart):
                     "kind": "Deployment",
                     "name": deployment,
                 },
-                "pollingInterval": _PERIOD_SECONDS,
+                "pollingInterval": PERIOD_SECONDS,
                 "minReplicaCount": minimum,
                 "maxReplicaCount": maximum,
                 "fallback": {
@@ -114,36 +119,68 @@ class Scaling(DeploymentChart):
                 "advanced": {
                     # Removing the scaler leaves the pods as they are.
                     "restoreToOriginalReplicaCount": False,
-                    "horizontalPodAutoscalerConfig": {"behavior": self._behavior()},
+                    "horizontalPodAutoscalerConfig": {
+                        "behavior": {"scaleUp": _rules(up), "scaleDown": _rules(down)}
+                    },
                 },
-                "triggers": [trigger],
+                "triggers": triggers,
             },
         )
 
-    def _behavior(self) -> dict[str, Any]:
-        scaling = self.config.scaling
-        return {
-            "scaleUp": {
-                "stabilizationWindowSeconds": 0,
-                "policies": [
-                    {
-                        "type": "Pods",
-                        "value": scaling.scale_up_pods_per_period,
-                        "periodSeconds": _PERIOD_SECONDS,
-                    }
-                ],
-            },
-            "scaleDown": {
-                "stabilizationWindowSeconds": scaling.scale_down_window_seconds,
-                "policies": [
-                    {
-                        "type": "Pods",
-                        "value": 1,
-                        "periodSeconds": scaling.scale_down_period_seconds,
-                    }
-                ],
-            },
-        }
+
+def _queue(config: Configuration, model: Model) -> str | None:
+    """Return the query for a model's share of the queue; None where it is not known."""
+    queue = config.scaling.queue
+    if not queue.counted:
+        return None
+    if queue.model_label is not None:
+        return queue_query(queue, model.queue_label_value or model.name)
+    return queue_query(queue) if len(config.models) == 1 else None
+
+
+def _prometheus(name: str, query: str, target: float) -> Trigger:
+    return {
+        "type": "prometheus",
+        "name": name,
+        # The HPA wants ceil(signal / threshold) pods.
+        "metricType": "AverageValue",
+        "metadata": {
+            "serverAddress": PROMETHEUS_URL,
+            "query": query,
+            "threshold": _decimal(target),
+            # An empty answer is a fault, not zero streams.
+            "ignoreNullValues": "false",
+        },
+    }
+
+
+def _schedules(config: Configuration, model: Model) -> Iterable[Trigger]:
+    """Give the triggers of times: the HPA takes the highest of all that they and demand want."""
+    for schedule in config.scaling.schedules:
+        if not schedule.models or model.name in schedule.models:
+            yield {
+                "type": "cron",
+                "name": schedule.name,
+                "metricType": "AverageValue",
+                "metadata": {
+                    "timezone": schedule.timezone,
+                    "start": schedule.start,
+                    "end": schedule.end,
+                    "desiredReplicas": str(schedule.replicas),
+                },
+            }
+
+
+def _rules(direction: Direction) -> dict[str, Any]:
+    return {
+        "stabilizationWindowSeconds": direction.window_seconds,
+        # A quantity; the field is there by default since Kubernetes 1.35 (KEP-4951).
+        "tolerance": _decimal(direction.tolerance),
+        "policies": [
+            {"type": limit.kind, "value": limit.value, "periodSeconds": limit.period_seconds}
+            for limit in direction.limits
+        ],
+    }
 
 
 def _decimal(value: float) -> str:

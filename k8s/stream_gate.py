@@ -84,13 +84,19 @@ def gate_container(
     )
 
 
-def drain_hook() -> k8s.Lifecycle:
-    """Return the server's preStop hook: it lasts as long as the gate's drain.
+def drain_hook(*, waits: bool = True) -> k8s.Lifecycle:
+    """Return the server's preStop hook, which begins the gate's drain.
 
     The port is a number: a name would be one of the server's own container.
+
+    Parameters
+    ----------
+    waits : bool
+        Whether the hook, and with it SIGTERM, waits for the drain's end.
     """
+    path = "/drain" if waits else "/begin-drain"
     return k8s.Lifecycle(
         pre_stop=k8s.LifecycleHandler(
-            http_get=k8s.HttpGetAction(path="/drain", port=k8s.IntOrString.from_number(GATE_PORT))
+            http_get=k8s.HttpGetAction(path=path, port=k8s.IntOrString.from_number(GATE_PORT))
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonic_eks.capacity.over_capacity import over_capacity_text
 from sonic_eks.config import Configuration
 from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.deployment import Deployment
@@ -35,6 +36,7 @@ def warnings(deployment: Deployment) -> list[Notice]:
     found = []
     found += _of_capacity(config)
     found += _of_standalone(config)
+    found += _of_the_queue(config)
     if not config.cluster.admin_role_arns:
         found.append(
             Notice("cluster.adminRoleArns", "no role may administer the cluster with kubectl")
@@ -137,6 +139,18 @@ def _of_gpu_nodes(config: Configuration) -> list[Notice]:
     return found
 
 
+def _of_the_queue(config: Configuration) -> list[Notice]:
+    queue = config.scaling.queue
+    if len(config.models) == 1 or not queue.counted or queue.model_label is not None:
+        return []
+    return [
+        Notice(
+            "scaling.queue.modelLabel",
+            "no model's workers are scaled on the queue: nothing says which model it waits for",
+        )
+    ]
+
+
 def _of_standalone(config: Configuration) -> list[Notice]:
     if config.topology != "standalone":
         return []
@@ -200,6 +214,8 @@ def unset_vendor_names(config: Configuration) -> list[Notice]:
     ):
         if name is None and not alone:
             found.append(Notice(f"api.{field}", purpose))
+    if config.scaling.over_capacity is None:
+        found.append(Notice("scaling.overCapacity", over_capacity_text(config)))
     if config.license.mode == "airGapped" and config.license.seed_file is None:
         found.append(
             Notice("license.seedFile", "license file; the first license is loaded by hand")

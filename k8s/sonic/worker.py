@@ -103,7 +103,8 @@ class Workers(DeploymentChart):
             ),
             liveness_probe=patient_liveness(METRICS_PORT_NAME),
             # Work arrives over NATS, where only the worker itself can stop it. One that does so on
-            # SIGTERM gets it at once; the grace covers the generations that it has.
-            lifecycle=drain_hook() if self.config.drain.worker == "wait-idle" else None,
+            # SIGTERM gets it at once; the grace covers the generations that it has. Its gate
+            # learns of it all the same: scaling does not count what a worker on its way out has.
+            lifecycle=drain_hook(waits=self.config.drain.worker == "wait-idle"),
             volume_mounts=[weights_mount(self.config.weights.mount_path), *secrets.mounts],
         )

@@ -96,8 +96,8 @@ class Gate:
             left = None if state.connections is None else len(state.connections)
             log("draining", seconds=round(drain.seconds), active=state.active, connections=left)
 
-    async def drain(self) -> Drain:
-        """Wait for the drain that is running, or for a new one if none is.
+    def begin_drain(self) -> Drain:
+        """Begin a drain, or the times of the one that is running anew.
 
         A call that joins has the whole of the drain's times still before it: a stray one, before
         the kubelet's, takes nothing from the streams.
@@ -114,7 +114,11 @@ class Gate:
         else:
             self._drain.again(self._clock())
             self._progress = 0.0
-        drain, over = self._drain, self._over
+        return self._drain
+
+    async def drain(self) -> Drain:
+        """Begin a drain, and wait until it is over."""
+        drain, over = self.begin_drain(), self._over
         await over.wait()
         return drain
 
@@ -165,7 +169,10 @@ class Gate:
             if self._warm_up is not None and not self._warm_up.done:
                 return 503, "text/plain", "the server is not warm yet\n"
             return (200, "text/plain", "ok\n") if fresh and self._seen else _STALE
-        return 404, "text/plain", "/drain, /metrics, /ready or /live\n"
+        if path == "/begin-drain":
+            self.begin_drain()
+            return 200, "text/plain", "draining\n"
+        return 404, "text/plain", "/drain, /begin-drain, /metrics, /ready or /live\n"
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close; slow, broken and idle clients are dropped."""

@@ -103,6 +103,7 @@ def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
     """Return the policy of a model's workers, or of the servers that stand alone."""
     scaling = config.scaling
     ahead = scaling.look_ahead_seconds
+    up, down = directions(config)
     return ScalingPolicy(
         threshold=config.generations_per_gpu * scaling.target_utilization,
         margin_sigmas=scaling.margin_sigmas,
@@ -111,22 +112,23 @@ def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
         look_ahead_window_seconds=scaling.look_ahead_window_seconds,
         min_replicas=config.min_replicas(model),
         max_replicas=config.max_replicas(model),
-        up=Direction(
-            window_seconds=0,
-            limits=(Limit("Pods", scaling.scale_up_pods_per_period, PERIOD_SECONDS),),
-            tolerance=0.1,
-        ),
-        down=Direction(
-            window_seconds=scaling.scale_down_window_seconds,
-            limits=(
-                Limit(
-                    "Pods",
-                    scaling.scale_down_pods_per_period,
-                    scaling.scale_down_period_seconds,
-                ),
-            ),
-            tolerance=0.1,
-        ),
+        up=up,
+        down=down,
         headroom_gpus=config.headroom_gpus,
         node_keep_seconds=config.nodes.gpu.consolidate_after_seconds,
+    )
+
+
+def directions(config: Configuration) -> tuple[Direction, Direction]:
+    """Return how pods are added and removed, whatever they are scaled on."""
+    scaling = config.scaling
+    added = Limit("Pods", scaling.scale_up_pods_per_period, PERIOD_SECONDS)
+    removed = Limit("Pods", scaling.scale_down_pods_per_period, scaling.scale_down_period_seconds)
+    return (
+        Direction(window_seconds=0, limits=(added,), tolerance=scaling.scale_up_tolerance),
+        Direction(
+            window_seconds=scaling.scale_down_window_seconds,
+            limits=(removed,),
+            tolerance=scaling.scale_down_tolerance,
+        ),
     )

@@ -15,6 +15,7 @@ from sonic_eks.config.base import Refusal
 from sonic_eks.config.capacity_rules import CAPACITY_RULES
 from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
+from sonic_eks.config.scaling_rules import SCALING_RULES
 from sonic_eks.config.secrets import license_can_be_seeded, secret_arns, secrets_fit_a_policy
 from sonic_eks.config.topology_rules import TOPOLOGY_RULES
 from sonic_eks.config.vendor_images import vendor_images
@@ -364,6 +365,7 @@ RULES = (
     secrets_fit_a_policy,
     _models_are_apart,
     *TOPOLOGY_RULES,
+    *SCALING_RULES,
     *CAPACITY_RULES,
     _workers_fit_their_nodes,
     _gpus_suffice,

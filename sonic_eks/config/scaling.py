@@ -4,9 +4,43 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from sonic_eks.config.base import Bool, Fraction, Int, Section, Str
+from sonic_eks.config.base import Bool, Fraction, Int, Refusal, Section, Str
+from sonic_eks.config.schedules import Schedule
+from sonic_eks.config.standalone import MetricName
+
+# Prometheus documentation, "Data model": names that begin with two underscores are its own.
+LabelName = Annotated[Str, Field(pattern=r"^[a-zA-Z]([a-zA-Z0-9_]{0,99})$")]
+# What Prometheus calls the targets; a metric's own label of such a name is put aside.
+_OF_TARGETS = ("namespace", "pod", "node", "component", "job", "instance")
+
+Tolerance = Annotated[Fraction, Field(ge=0.0, le=0.5)]
+
+
+class Queue(Section):
+    """The generations that wait in the API for a worker; the vendor publishes no labels."""
+
+    counted: Bool = True
+    """Whether they are part of the demand that workers are scaled on."""
+    metric: MetricName = "api_queue_size"
+    """Gauge of the API with their number."""
+    aggregate: Literal["sum", "max"] = "sum"
+    """Whether each API pod tells of a queue of its own (sum), or all of one queue (max)."""
+    model_label: LabelName | None = None
+    """The metric's label with the model; unset: one model has all of it, several have none."""
+
+    @field_validator("model_label")
+    @classmethod
+    def _label(cls, value: str | None) -> str | None:
+        """`modelLabel` is no label of a target: Prometheus puts exported_ before such a one."""
+        if value in _OF_TARGETS:
+            raise Refusal(
+                value,
+                "a label that no target has; Prometheus renames the metric's own",
+                nearest=f"exported_{value}",
+            )
+        return value
 
 
 class Scaling(Section):
@@ -46,3 +80,13 @@ class Scaling(Section):
     """Pods removed at most in scaleDownPeriodSeconds."""
     scale_up_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 4
     """Pods added at most in 15 seconds."""
+    scale_up_tolerance: Tolerance = 0.1
+    """Share by which the signal may be over its target before pods are added."""
+    scale_down_tolerance: Tolerance = 0.1
+    """Share by which the signal may be below its target before pods are removed."""
+    over_capacity: Literal["queue", "refuse"] | None = None
+    """What Sonic does with more generations than it can make (verify-drain); unset: not known."""
+    queue: Queue = Queue()
+    """The generations that wait for a worker."""
+    schedules: Annotated[tuple[Schedule, ...], Field(max_length=20)] = ()
+    """Times at which more workers are wanted, whatever the demand is."""

@@ -33,6 +33,7 @@ _MAX_GIB = 2_400_000
 
 # The instance types that nodes.gpu takes all have x86-64 processors.
 _NODE_PLATFORM = "linux/amd64"
+_LABEL_VALUE = r"^[A-Za-z0-9][A-Za-z0-9 ._:/@+-]{0,99}$"
 _HOST = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$"
 
 Platform = Annotated[Str, Field(pattern=r"^[a-z0-9]+/[a-z0-9]+(/[a-z0-9]+)?$", max_length=40)]
@@ -85,6 +86,8 @@ class Model(Section):
     """Environment name, given by the vendor, of the license proxy's URL; unset: not rendered."""
     env: Environment = Field(default={})
     """Further environment of the worker; never a secret."""
+    queue_label_value: Annotated[Str, Field(pattern=_LABEL_VALUE)] | None = None
+    """Value of `scaling.queue.modelLabel` that stands for this model; unset: its name."""
     secret_files: SecretFiles = Field(default={})
     """Secrets Manager ARNs by file name, 10 at most: files in /mnt/secrets of the worker."""
     load_seconds: Annotated[Int, Field(ge=30, le=3600)] = 600

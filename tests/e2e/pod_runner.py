@@ -100,6 +100,7 @@ async def play(spec: dict[str, Any]) -> dict[str, Any]:
             return metric((await http_get(gate, "/metrics"))[1], "sonic_draining") == 1
 
         await until(drains, "the drain")
+        await asyncio.wait([hook], timeout=0.5)
         seen["hook is held"] = not hook.done()
         seen["served while it drains"] = await is_ok(service, "/status")
         seen["alive while it drains"] = await is_ok(gate, paths["liveness"])

@@ -82,6 +82,25 @@ def test_drain_waits_for_the_last_busy_connection() -> None:
     run(scenario)
 
 
+def test_a_drain_that_nobody_waits_for_is_one_all_the_same() -> None:
+    async def scenario() -> None:
+        with server() as (listener, port):
+            async with running("--watch-port", port) as gate:
+                peers = Peers(listener, 1)
+                talking = asyncio.create_task(talk(peers, 0))
+                await gate.becomes("sonic_active_streams", 1)
+                assert (await http_get(gate.port, "/begin-drain", seconds=2))[0] == 200
+                assert await gate.value("sonic_draining") == 1
+                talking.cancel()
+                await asyncio.sleep(0)
+                # Who waits joins it.
+                assert (await gate.drain())["reason"] == "idle"
+                assert await gate.value("sonic_draining") == 0
+                peers.close()
+
+    run(scenario)
+
+
 def test_pooled_idle_connections_do_not_hold_a_drain() -> None:
     async def scenario() -> None:
         with server() as (listener, port):

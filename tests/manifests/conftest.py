@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.manifests.deployments import DOCUMENTS
+from tests.manifests.promql import Series, document, write
+
+Evaluate = Callable[[str, Sequence[Series], Mapping[str, float | None]], None]
 
 
 @pytest.fixture(params=sorted(DOCUMENTS))
@@ -31,3 +36,20 @@ def program() -> Callable[[str, str], str]:
         pytest.skip(reason)
 
     return find
+
+
+@pytest.fixture
+def evaluate(program: Callable[[str, str], str], tmp_path: Path) -> Evaluate:
+    """Check a query's values at times by Prometheus itself; None stands for no value at all."""
+    promtool = program("promtool", "prometheus")
+
+    def check(
+        expression: str, data: Sequence[Series], expected: Mapping[str, float | None]
+    ) -> None:
+        path = write(tmp_path / "tests.yaml", document(expression, data, expected))
+        done = subprocess.run(
+            [promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return check

@@ -10,7 +10,7 @@ from sonic_eks.k8s.render import Manifest, RenderedChart
 from tests.configuration import VALID, with_values
 from tests.synth import charts_of
 
-_TWO_MODELS = [
+_TWO_MODELS: list[dict[str, Any]] = [
     {"name": "sonic-3", "minReplicas": 3, "maxReplicas": 4},
     {"name": "sonic-2", "image": "cartesia-sonic-2", "loadSeconds": 901, "maxReplicas": 3},
 ]
@@ -48,6 +48,40 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("api.env", {"KEY_FILE": "/mnt/secrets/api-key"}),
         ("models", [{"secretFiles": {"token": f"{_SECRET}sonic/token-AbCd05"}}, {"name": "plain"}]),
         ("nodes.gpu.maxNodes", 16),
+    ),
+    # Scaled on what is in progress, and on nothing else.
+    "present": with_values(("scaling.lookAheadSeconds", 0)),
+    "margins": with_values(
+        ("scaling.lookAheadSeconds", 0),
+        ("scaling.marginSigmas", 1.5),
+        ("scaling.reserveGenerations", 4),
+    ),
+    "schedules": with_values(
+        ("models", [_TWO_MODELS[0], _TWO_MODELS[1] | {"queueLabelValue": "sonic-turbo"}]),
+        ("scaling.headroomGpus", 2),
+        ("scaling.scaleUpTolerance", 0),
+        ("scaling.scaleDownTolerance", 0.05),
+        ("scaling.queue", {"modelLabel": "offering", "metric": "waiting", "aggregate": "max"}),
+        (
+            "scaling.schedules",
+            [
+                {
+                    "name": "morning",
+                    "timezone": "Europe/Berlin",
+                    "start": "30 7 * * 1-5",
+                    "end": "0 10 * * mon-fri",
+                    "replicas": 3,
+                },
+                {
+                    "name": "sale",
+                    "timezone": "UTC",
+                    "start": "0 0 1 dec *",
+                    "end": "0 0 2 dec *",
+                    "replicas": 4,
+                    "models": ["sonic-3"],
+                },
+            ],
+        ),
     ),
     "two-models": with_values(("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
     "no-spare-gpu": with_values(

@@ -323,7 +323,7 @@ def _longest_drain(hook: dict[str, Any], pod: dict[str, Any]) -> int | None:
         numbers = {port["containerPort"] for port in sidecar.get("ports", [])}
         if hook["port"] in numbers and sidecar.get("restartPolicy") == "Always":
             given = dict(argument.split("=", 1) for argument in sidecar["args"])
-            return int(given["--budget-seconds"]) if hook["path"] == "/drain" else None
+            return {"/drain": int(given["--budget-seconds"]), "/begin-drain": 0}.get(hook["path"])
     return None
 
 

@@ -63,7 +63,10 @@ def test_api_pods_serve_on_until_the_gate_lets_go(
 @pytest.mark.parametrize(("deployment", "grace"), [("default", 780), ("short-streams", 180)])
 def test_workers_get_sigterm_at_once_and_the_whole_grace(deployment: str, grace: int) -> None:
     for worker in workers_of(deployment):
-        assert "lifecycle" not in container(worker)
+        # The gate answers this at once, and tells those who scale.
+        assert container(worker)["lifecycle"] == {
+            "preStop": {"httpGet": {"path": "/begin-drain", "port": 8090}}
+        }
         assert worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == grace
 
 

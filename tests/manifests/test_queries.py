@@ -2,91 +2,43 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
-from tests.manifests.deployments import one
-
-WORKER = "sonic-worker-sonic-3"
-
-
-def query(name: str = WORKER, deployment: str = "two-models") -> str:
-    (trigger,) = one(deployment, "ScaledObject", name)["spec"]["triggers"]
-    return str(trigger["metadata"]["query"])
-
-
-def labels(pod: str, model: str = "sonic-3", namespace: str = "sonic", port: int = 8080) -> str:
-    where = f'component="worker",model="{model}",pod="{pod}",instance="{pod}:{port}"'
-    return f'{{namespace="{namespace}",{where}}}'
+from tests.manifests.conftest import Evaluate
+from tests.manifests.promql import (
+    WORKER,
+    api_labels,
+    labels,
+    measured,
+    query,
+    series,
+    standalone_labels,
+)
 
 
-def api_labels(pod: str, port: int = 8090) -> str:
-    return f'{{namespace="sonic",component="api",pod="{pod}",instance="{pod}:{port}"}}'
-
-
-def series(pod: str, load: str, up: str = "1x500", **where: str) -> list[dict[str, str]]:
-    """Load of a pod every 5 s in promtool's notation, and whether its scrapes worked."""
-    found = [{"series": f"up{labels(pod, **where)}", "values": up}]
-    return [*found, {"series": f"inferno_worker_load{labels(pod, **where)}", "values": load}]
-
-
-@pytest.fixture
-def evaluate(
-    program: Callable[[str, str], str], tmp_path: Path
-) -> Callable[[str, Sequence[dict[str, str]], dict[str, float | None]], None]:
-    """Check a query's value at times; None stands for no value at all."""
-    promtool = program("promtool", "prometheus")
-
-    def check(
-        expression: str, data: Sequence[dict[str, str]], expected: dict[str, float | None]
-    ) -> None:
-        cases: list[dict[str, Any]] = [
-            {
-                "expr": expression,
-                "eval_time": time,
-                "exp_samples": [] if value is None else [{"labels": "{}", "value": value}],
-            }
-            for time, value in expected.items()
-        ]
-        tests = [{"interval": "5s", "input_series": list(data), "promql_expr_test": cases}]
-        path = tmp_path / "tests.yaml"
-        path.write_text(yaml.safe_dump({"evaluation_interval": "5s", "tests": tests}))
-        done = subprocess.run(
-            [promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    return check
-
-
-def test_rising_load_is_seen_at_once(evaluate: Callable[..., None]) -> None:
+def test_rising_load_is_seen_at_once(evaluate: Evaluate) -> None:
     data = [*series("a", "0+1x20"), *series("b", "1x20")]
     evaluate(query(), data, {"0s": 1, "5s": 2, "50s": 11})
 
 
-def test_models_and_namespaces_are_apart(evaluate: Callable[..., None]) -> None:
+def test_models_and_namespaces_are_apart(evaluate: Evaluate) -> None:
     data = [
         *series("a", "2x20"),
         *series("b", "5x20", model="sonic-2"),
         *series("c", "9x20", namespace="other"),
     ]
-    evaluate(query(WORKER), data, {"60s": 2})
-    evaluate(query("sonic-worker-sonic-2"), data, {"60s": 5})
+    evaluate(query(WORKER, "two-models"), data, {"60s": 2})
+    evaluate(query("sonic-worker-sonic-2", "two-models"), data, {"60s": 5})
 
 
-def test_a_pod_that_is_gone_drops_out_with_the_window(evaluate: Callable[..., None]) -> None:
+def test_a_pod_that_is_gone_drops_out_with_the_window(evaluate: Evaluate) -> None:
     # Its target goes with the pod, so both series end.
     data = [*series("a", "2x100"), *series("b", "3x4 stale", up="1x4 stale")]
     evaluate(query(), data, {"20s": 5, "30s": 5, "60s": 2, "120s": 2})
 
 
 @pytest.mark.parametrize("lost", [1, 2, 4], ids=lambda n: f"{n}-scrapes")
-def test_lost_scrapes_are_not_lost_load(evaluate: Callable[..., None], lost: int) -> None:
+def test_lost_scrapes_are_not_lost_load(evaluate: Evaluate, lost: int) -> None:
     # A failed scrape: up is 0 and the series gets a staleness marker.
     gap = "stale" + " _" * (lost - 1)
     data = [
@@ -98,7 +50,7 @@ def test_lost_scrapes_are_not_lost_load(evaluate: Callable[..., None], lost: int
 
 
 def test_pods_that_cannot_be_scraped_keep_their_last_value(
-    evaluate: Callable[..., None],
+    evaluate: Evaluate,
 ) -> None:
     # Three of four stop answering at 60 s for good; they count for ten minutes more.
     data = series("a", "1x500")
@@ -107,13 +59,13 @@ def test_pods_that_cannot_be_scraped_keep_their_last_value(
     evaluate(query(), data, {"60s": 7, "120s": 7, "500s": 7, "700s": 1})
 
 
-def test_a_restarted_worker_counts_by_what_it_says_now(evaluate: Callable[..., None]) -> None:
+def test_a_restarted_worker_counts_by_what_it_says_now(evaluate: Evaluate) -> None:
     # It answers again, without a load, while its model is loading.
     data = [*series("a", "1x500"), *series("b", "4x10 stale", up="1x10 0x1 1x400")]
     evaluate(query(), data, {"50s": 5, "75s": 5, "120s": 1})
 
 
-def test_several_series_of_a_pod_are_added(evaluate: Callable[..., None]) -> None:
+def test_several_series_of_a_pod_are_added(evaluate: Evaluate) -> None:
     # The labels of the vendor's metrics are not public: one may name an offering.
     data = [
         {"series": f"up{labels('a')}", "values": "1x20"},
@@ -123,7 +75,7 @@ def test_several_series_of_a_pod_are_added(evaluate: Callable[..., None]) -> Non
     evaluate(query(), data, {"60s": 3})
 
 
-def test_no_answer_is_no_value(evaluate: Callable[..., None]) -> None:
+def test_no_answer_is_no_value(evaluate: Evaluate) -> None:
     evaluate(query(), series("a", "_x20"), {"60s": None})
     evaluate(query(), series("a", "2x5 stale", up="1x5 stale"), {"120s": None})
     evaluate(query(), series("a", "0x20"), {"60s": 0})
@@ -135,38 +87,31 @@ def test_windows_hold_four_scrapes_also_without_their_first_one() -> None:
     assert 30 // 5 - 1 >= 4
 
 
-def test_a_restarted_worker_is_not_held_by_its_gate(evaluate: Callable[..., None]) -> None:
+def test_a_restarted_worker_is_not_held_by_its_gate(evaluate: Evaluate) -> None:
     # The server answers again, without a load; the gate beside it is another target of the pod.
     data = [*series("a", "1x500"), *series("b", "4x10 stale", up="1x10 0x1 1x400")]
     data.append({"series": f"up{labels('b', port=8090)}", "values": "1x10 0x400"})
     evaluate(query(), data, {"50s": 5, "75s": 5, "120s": 1})
 
 
-def test_the_api_is_scaled_on_its_own_active_streams(evaluate: Callable[..., None]) -> None:
+def test_the_api_is_scaled_on_its_own_active_streams(evaluate: Evaluate) -> None:
     streams = [("a", "0+1x20"), ("b", "3x20")]
     data = [*series("worker", "9x20")]
     for pod, values in streams:
-        data.append({"series": f"up{api_labels(pod)}", "values": "1x20"})
-        data.append({"series": f"sonic_active_streams{api_labels(pod)}", "values": values})
+        data += measured("sonic_active_streams", api_labels(pod), values)
     evaluate(query("sonic-api"), data, {"0s": 3, "50s": 13})
     # No gate has a value: a silent metric is no zero.
     evaluate(query("sonic-api"), series("worker", "9x20"), {"50s": None})
 
 
-def test_a_gate_that_cannot_look_is_no_zero(evaluate: Callable[..., None]) -> None:
+def test_a_gate_that_cannot_look_is_no_zero(evaluate: Evaluate) -> None:
     # It answers, leaves the value out and says that it cannot look: its last value is held.
     data = []
     for pod, values in (("a", "2x500"), ("b", "5x10 stale")):
-        data.append({"series": f"up{api_labels(pod)}", "values": "1x500"})
-        data.append({"series": f"sonic_active_streams{api_labels(pod)}", "values": values})
+        data += measured("sonic_active_streams", api_labels(pod), values)
     cannot = f'sonic_gate_source{api_labels("b")[:-1]},watch="sockets",source="none"}}'
     data.append({"series": cannot, "values": "_x10 1x400"})
     evaluate(query("sonic-api"), data, {"50s": 7, "75s": 7, "120s": 7, "500s": 7, "800s": 2})
-
-
-def standalone_labels(pod: str, port: int) -> str:
-    where = f'component="standalone",model="any",pod="{pod}",instance="{pod}:{port}"'
-    return f'{{namespace="sonic",{where}}}'
 
 
 @pytest.mark.parametrize(
@@ -178,13 +123,11 @@ def standalone_labels(pod: str, port: int) -> str:
     ],
 )
 def test_servers_that_stand_alone_are_counted_by_stream_or_by_load(
-    evaluate: Callable[..., None], deployment: str, metric: str, port: int, expected: float
+    evaluate: Evaluate, deployment: str, metric: str, port: int, expected: float
 ) -> None:
     data = []
     for pod, value in (("a", 8), ("b", 4)):
-        labelled = standalone_labels(pod, port)
-        data.append({"series": f"up{labelled}", "values": "1x100"})
-        data.append({"series": f"{metric}{labelled}", "values": f"{value}x100"})
+        data += measured(metric, standalone_labels(pod, port), f"{value}x100")
     expression = query("sonic-standalone", deployment)
     evaluate(expression, data, {"60s": expected, "300s": expected})
     evaluate(expression, [], {"60s": None})

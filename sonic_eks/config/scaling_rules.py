@@ -1,0 +1,78 @@
+"""Rules of scaling that span sections.
+
+The docstrings are the words of the generated reference.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from sonic_eks.config.base import Refusal
+from sonic_eks.config.scaling import Queue
+
+if TYPE_CHECKING:
+    from sonic_eks.config.model import Configuration
+
+
+def the_queue_has_a_meaning(c: Configuration) -> None:
+    """`scaling.queue` is for `topology: distributed`.
+
+    `models[].queueLabelValue` is given with `scaling.queue.modelLabel` alone, once each.
+    """
+    if c.topology == "standalone" and c.scaling.queue != Queue():
+        raise Refusal(
+            "settings", "none: with topology standalone no API has a queue", field="scaling.queue"
+        )
+    values: set[str] = set()
+    for index, model in enumerate(c.models):
+        field = f"models.{index}.queueLabelValue"
+        if model.queue_label_value is not None and c.scaling.queue.model_label is None:
+            raise Refusal(
+                model.queue_label_value,
+                "none while scaling.queue.modelLabel is unset",
+                field=field,
+            )
+        value = model.queue_label_value or model.name
+        if value in values:
+            raise Refusal(value, "a value that no other model has", field=field)
+        values.add(value)
+
+
+def schedules_can_be_kept(c: Configuration) -> None:
+    """Each of `scaling.schedules` has a name of its own, for models that there are.
+
+    `scaling.schedules[].replicas` are at most the `maxReplicas` of each of them.
+    """
+    known = [model.name for model in c.models]
+    names: set[str] = set()
+    for index, schedule in enumerate(c.scaling.schedules):
+        field = f"scaling.schedules.{index}"
+        if schedule.name in names:
+            raise Refusal(schedule.name, "each name once", field=f"{field}.name")
+        names.add(schedule.name)
+        for position, name in enumerate(schedule.models):
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                raise Refusal(
+                    name,
+                    f"names of models: {', '.join(known)}",
+                    nearest=close[0] if close else None,
+                    field=f"{field}.models.{position}",
+                )
+        for model in c.models:
+            concerned = not schedule.models or model.name in schedule.models
+            most = c.max_replicas(model)
+            if concerned and schedule.replicas > most:
+                raise Refusal(
+                    schedule.replicas,
+                    f"at most {most}, the maxReplicas of {model.name}",
+                    nearest=str(most),
+                    field=f"{field}.replicas",
+                )
+
+
+SCALING_RULES = (
+    the_queue_has_a_meaning,
+    schedules_can_be_kept,
+)

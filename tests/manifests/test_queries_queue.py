@@ -1,0 +1,91 @@
+"""The API's queue in the workers' query: what waits is demand, but no queue is no reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.manifests.conftest import Evaluate
+from tests.manifests.promql import Series, api_labels, measured, query, series
+
+
+def queue(pod: str, values: str, up: str = "1x500", **more: str) -> list[Series]:
+    """The queue that an API pod tells of, with labels of its own."""
+    labelled = api_labels(pod, 8080)
+    target, gauge = measured(more.pop("metric", "api_queue_size"), labelled, values, up)
+    extra = "".join(f',{name}="{value}"' for name, value in more.items())
+    return [target, gauge | {"series": gauge["series"][:-1] + extra + "}"}]
+
+
+def test_what_waits_is_demand(evaluate: Evaluate) -> None:
+    # Two workers of two are full, and say so however many callers there are.
+    data = [
+        *series("a", "2x100"),
+        *series("b", "2x100"),
+        *queue("x", "5x100"),
+        *queue("y", "1x100"),
+    ]
+    evaluate(query(), data, {"300s": 4 + 6})
+
+
+def test_a_queue_that_is_not_told_of_is_none(evaluate: Evaluate) -> None:
+    evaluate(query(), series("a", "2x100"), {"300s": 2})
+    evaluate(query(), [*series("a", "2x100"), *queue("x", "_x100")], {"300s": 2})
+    # It alone is no load: whether there are workers is not known then.
+    evaluate(query(), queue("x", "7x100"), {"300s": None})
+
+
+def test_a_queue_that_grows_is_looked_ahead_of(evaluate: Evaluate) -> None:
+    data = [*series("a", "4x200"), *queue("x", "0x59 0+1x100")]
+    # 0.2 a second, from 300 s on; the window of 180 s holds nothing else after 480 s.
+    evaluate(query(deployment="default"), data, {"510s": 4 + 42 + 36})
+
+
+@pytest.mark.parametrize("lost", [1, 10])
+def test_lost_scrapes_of_the_api_do_not_empty_the_queue(evaluate: Evaluate, lost: int) -> None:
+    gap = " ".join(["stale", *["_"] * (lost - 1)])
+    data = [*series("a", "2x300"), *queue("x", f"6x59 {gap} 6x100", up=f"1x59 0x{lost - 1} 1x100")]
+    times = [f"{seconds}s" for seconds in range(290, 500, 5)]
+    for deployment in ("present", "default"):
+        evaluate(query(deployment=deployment), data, dict.fromkeys(times, 8))
+
+
+def test_several_offerings_of_one_model_are_added(evaluate: Evaluate) -> None:
+    data = [
+        *series("a", "2x100"),
+        *queue("x", "3x100", offering="p"),
+        *queue("x", "4x100", offering="q")[1:],
+    ]
+    evaluate(query(), data, {"300s": 9})
+
+
+def test_models_have_their_share_of_the_queue(evaluate: Evaluate) -> None:
+    # One queue, which both API pods tell of; by the vendor's word for each model.
+    data = [*series("a", "2x100"), *series("b", "1x100", model="sonic-2")]
+    for pod in "xy":
+        data += queue(pod, "5x100", metric="waiting", offering="sonic-3")
+        data += queue(pod, "7x100", metric="waiting", offering="sonic-turbo")[1:]
+    evaluate(query(deployment="schedules"), data, {"300s": 2 + 5})
+    evaluate(query("sonic-worker-sonic-2", "schedules"), data, {"300s": 1 + 7})
+
+
+def test_a_queue_without_models_is_nobodys_of_several(evaluate: Evaluate) -> None:
+    data = [*series("a", "2x100"), *queue("x", "9x100")]
+    evaluate(query(deployment="two-models"), data, {"300s": 2})
+    assert "api_queue_size" not in query(deployment="two-models")
+
+
+def test_a_queue_that_is_no_number_is_none(evaluate: Evaluate) -> None:
+    data = [*series("a", "2x100"), *queue("x", " ".join(["NaN"] * 100))]
+    evaluate(query(), data, {"300s": 2})
+
+
+def test_a_restart_of_the_api_is_no_trend(evaluate: Evaluate) -> None:
+    # Its queue is gone with it; the callers come again to the other pod.
+    data = [
+        *series("a", "4x200"),
+        *queue("x", "3x59 stale _x3 0x100", up="1x59 0x3 1x100"),
+        *queue("y", "3x60 6x100"),
+    ]
+    times = [f"{seconds}s" for seconds in range(330, 600, 15)]
+    # Ten, and for the four scrapes that were lost three more.
+    evaluate(f"sum(({query(deployment='default')}) > bool 13.5)", data, dict.fromkeys(times, 0))
