@@ -71,6 +71,13 @@ class Api:
     ) -> None:
         self._backend, self._clock, self._faults = backend, clock, faults
         self._asks_key, self._takes_faults, self._log = asks_key, takes_faults, log
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no generation runs."""
+        await self._idle.wait()
 
     async def serve(self, request: web.Request) -> None:
         """Answer on the service port."""
@@ -114,6 +121,8 @@ class Api:
         """Events of a context whose request is there now; writes down when its audio began."""
         loop = asyncio.get_running_loop()
         begin, first_ms = loop.time(), None
+        self._running += 1
+        self._idle.clear()
         try:
             async with aclosing(context.events()) as events:
                 async for event in events:
@@ -125,6 +134,9 @@ class Api:
                 line = {"context_id": context.context_id, "first_audio_ms": first_ms}
                 self._log.write(json.dumps(line) + "\n")
                 self._log.flush()
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
 
     async def _websocket(self, socket: web.WebSocket) -> None:
         contexts: dict[str, Context] = {}
@@ -194,7 +206,7 @@ def parser() -> argparse.ArgumentParser:
     add("--host", default="127.0.0.1", help="address to serve on; * for all, of both families")
     add("--port", type=int, required=True)
     add("--metrics-port", type=int, required=True)
-    add("--on-sigterm", choices=["exit", "ignore"], default="exit")
+    add("--on-sigterm", choices=["exit", "drain", "ignore"], default="exit")
     add("--no-key", action="store_true", help="serve whoever asks, without an API key")
     add("--take-faults", action="store_true", help="let PUT /faults on the metrics port set one")
     add("--fault", default="", help="name or name:share, see faults.py")
@@ -215,12 +227,9 @@ def standalone(arguments: argparse.Namespace) -> Backend:
 async def run(arguments: argparse.Namespace, backend: Backend) -> None:
     """Serve until SIGTERM."""
     stop = asyncio.Event()
-    on_sigterm = (lambda: os._exit(0)) if arguments.on_sigterm == "exit" else stop.set
+    on_sigterm = {"exit": lambda: os._exit(0), "drain": stop.set, "ignore": lambda: None}
     loop = asyncio.get_running_loop()
-    if arguments.on_sigterm != "ignore":
-        loop.add_signal_handler(signal.SIGTERM, on_sigterm)
-    else:
-        loop.add_signal_handler(signal.SIGTERM, lambda: None)
+    loop.add_signal_handler(signal.SIGTERM, on_sigterm[arguments.on_sigterm])
     api = Api(
         backend,
         Clock(arguments.clock),
@@ -231,6 +240,9 @@ async def run(arguments: argparse.Namespace, backend: Backend) -> None:
         log=arguments.log.open("a") if arguments.log else None,
     )
     host = None if arguments.host == "*" else arguments.host
-    await web.listen(api.serve, host, arguments.port)
+    listener = await web.listen(api.serve, host, arguments.port)
     await web.listen(api.serve_metrics, host, arguments.metrics_port)
     await stop.wait()
+    listener.close()
+    await api.idle()
+    os._exit(0)  # with the connections that are left, without a word for each

@@ -75,3 +75,18 @@ def api_key(variable: str, file: Path | None) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SonicEksError(f"{source}: no API key: it holds spaces or characters beyond ASCII")
     return key
+
+
+def environment_without_key(key: str) -> dict[str, str]:
+    """Return the environment for another program: without the variables that hold an API key.
+
+    Parameters
+    ----------
+    key : str
+        The key in use, in whatever variable it is; that of `KEY_VARIABLE` is left out anyway.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != KEY_VARIABLE and (not key or value.strip() != key)
+    }

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import sonic_eks
 from sonic_eks.bench.arrivals import constant, poisson
 from sonic_eks.bench.driver import LEAD_SECONDS, PAUSE_SECONDS
+from sonic_eks.bench.inputs import environment_without_key
 from sonic_eks.bench.plan import Arrivals, Load, Target
 from sonic_eks.bench.record import Record
 from sonic_eks.bench.statistics import Summary, summarize
@@ -147,15 +148,10 @@ async def _spawn(key: str) -> Process:
         stdin=PIPE,
         stdout=PIPE,
         limit=_LINE_BYTES,
-        env={**without_key(key), "PYTHONPATH": os.pathsep.join(places)},
+        env={**environment_without_key(key), "PYTHONPATH": os.pathsep.join(places)},
         # Ctrl-C is for this process, which then ends the others.
         start_new_session=True,
     )
-
-
-def without_key(key: str) -> dict[str, str]:
-    """Return the environment without the variables that hold the API key."""
-    return {name: value for name, value in os.environ.items() if value.strip() != key}
 
 
 def _search_path() -> Sequence[str]:

@@ -173,6 +173,8 @@ def _measure(plan: Plan) -> dict[str, Any]:
 def _print_job(config: Path, outputs: Path | None, plan: Plan) -> None:
     # The notice of jsii about old releases of Node.js is not what this command is asked for.
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+    # What renders is Node.js, a process of its own, and no Job holds the key.
+    os.environ.pop(inputs.KEY_VARIABLE, None)
     deployment = load_deployment(config)
     from sonic_eks.k8s.bench_job import render_bench_job
 

@@ -12,6 +12,9 @@ from sonic_eks.errors import SonicEksError
 _OF_A_RESULT = ("read", "report", "profile", "gpu", "release", "as_json")
 _OF_WEBSOCKETS = ("contexts_per_socket", "buffer_delay_ms")
 _OF_A_SEARCH = ("max_concurrency", "speaking_percent")
+_OF_A_KEY = ("key_env", "key_file")
+_OF_AN_END = ("streams", "characters", "watch_seconds", "yes")
+_OF_A_POD = ("namespace", "container")
 
 
 def refuse_ignored(context: typer.Context, protocol: Protocol) -> None:
@@ -26,11 +29,30 @@ def refuse_ignored(context: typer.Context, protocol: Protocol) -> None:
     if "read" in given:
         others = given.keys() - {*_OF_A_RESULT, "url"}
         _refuse(given, others, "with --read, which reads what was measured before; give a URL")
+    if "job" in given:
+        _refuse(given, _OF_A_KEY, "with --job, which needs no key: the Job reads it from a Secret")
     if protocol is not Protocol.WEBSOCKET:
         _refuse(given, _OF_WEBSOCKETS, f"with --protocol {protocol}; it is for websocket alone")
     for option in ("concurrency", "rate"):
         if option in given:
             _refuse(given, _OF_A_SEARCH, f"with {given[option]}; it is for a search, without it")
+
+
+def refuse_ignored_of_an_end(context: typer.Context) -> None:
+    """Refuse options of `verify-drain` that the others leave without a meaning.
+
+    Raises
+    ------
+    SonicEksError
+        With the first of them.
+    """
+    given = _given(context)
+    if "pod" not in given:
+        _refuse(given, _OF_A_POD, "without --pod; it is for a pod")
+        if "pid" not in given:
+            _refuse(given, _OF_AN_END, "without --pod or --pid; it is for what is ended")
+    if "url" in given:
+        _refuse(given, ("port",), "with URL; it is for the port-forward, without it")
 
 
 def _given(context: typer.Context) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from pathlib import Path
@@ -15,20 +14,26 @@ from sonic_eks.bench import inputs
 from sonic_eks.bench.outputs import writable, write
 from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.cli import bench_options as options
+from sonic_eks.cli.bench_given import refuse_ignored_of_an_end
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
 if TYPE_CHECKING:
     from sonic_eks.verify_drain.experiment import Settings
     from sonic_eks.verify_drain.findings import Findings
-    from sonic_eks.verify_drain.subject import LocalProcess, Pod
-
-API_PORT = 5000
+    from sonic_eks.verify_drain.subject import Subject
+    from sonic_eks.verify_drain.way import Way
 
 PodOption = Annotated[str | None, typer.Option(help="Pod to end, by kubectl.")]
 NamespaceOption = Annotated[str, typer.Option(help="Namespace of the pod.")]
 ContainerOption = Annotated[
     str | None, typer.Option(help="Container to end; unset: the pod's first.")
+]
+PortOption = Annotated[
+    int, typer.Option(min=1, max=65535, help="Without URL: port on which the pod serves.")
+]
+MostOption = Annotated[
+    int, typer.Option("--max-concurrency", min=2, max=10_000, help="Most generations at a time.")
 ]
 PidOption = Annotated[int | None, typer.Option(min=2, help="Process of this machine to end.")]
 StreamsOption = Annotated[int, typer.Option(min=1, max=100, help="Generations at SIGTERM.")]
@@ -40,14 +45,16 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it end
 
 
 def verify_drain(
+    context: typer.Context,
     url: options.UrlArgument = None,
     pod: PodOption = None,
     namespace: NamespaceOption = "sonic",
     container: ContainerOption = None,
+    port: PortOption = 5000,
     pid: PidOption = None,
     streams: StreamsOption = 4,
     characters: CharactersOption = 1500,
-    max_concurrency: options.MaxConcurrencyOption = 32,
+    max_concurrency: MostOption = 32,
     watch_seconds: options.WatchOption = 30.0,
     protocol: options.ProtocolOption = Protocol.WEBSOCKET,
     timeout: options.TimeoutOption = 10.0,
@@ -65,12 +72,12 @@ def verify_drain(
     Use a service that nobody else uses. Exit status 1: what was seen is not clear.
     """
     from sonic_eks.verify_drain.experiment import Settings
-    from sonic_eks.verify_drain.subject import LocalProcess, Pod
 
     if pod is not None and pid is not None:
         raise SonicEksError("--pod and --pid: got both; give what is to be ended, one of them")
     if url is None and pod is None:
         raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
+    refuse_ignored_of_an_end(context)
     if out is not None:
         writable("--out", out)
     settings = Settings(
@@ -80,21 +87,30 @@ def verify_drain(
         watch_seconds=watch_seconds,
     )
     target = Target(
-        url=inputs.service_url(url) if url is not None else "",
+        url=inputs.service_url(url) if url is not None else f"http://{pod}:{port}",
         key=inputs.api_key(key_env, key_file),
         protocol=protocol,
         model=model,
         voice=voice,
         timeout_seconds=timeout,
     )
-    subject: Pod | LocalProcess | None = None
+    subject: Subject | None = None
+    way: Way | None = None
     if pod is not None:
-        subject = Pod(pod, namespace, container)
+        from sonic_eks.verify_drain.kubectl import Kubectl
+        from sonic_eks.verify_drain.pod import Pod
+        from sonic_eks.verify_drain.way import PortForwards
+
+        kubectl = Kubectl(namespace, target.key)
+        subject = Pod(pod, kubectl, container)
+        way = PortForwards(kubectl, pod, port) if url is None else None
     elif pid is not None:
+        from sonic_eks.verify_drain.subject import LocalProcess
+
         subject = LocalProcess(pid)
     if subject is not None and not yes:
         _confirm(subject.name)
-    _give(asyncio.run(_experiment(target, subject, settings)), out, as_json=as_json)
+    _give(asyncio.run(_experiment(target, subject, way, settings)), out, as_json=as_json)
 
 
 def _confirm(name: str) -> None:
@@ -105,24 +121,21 @@ def _confirm(name: str) -> None:
 
 
 async def _experiment(
-    target: Target, subject: Pod | LocalProcess | None, settings: Settings
+    target: Target, subject: Subject | None, way: Way | None, settings: Settings
 ) -> Findings:
     from dataclasses import replace
 
     from sonic_eks.bench.check import check_service
     from sonic_eks.progress import TerminalLine
     from sonic_eks.verify_drain.experiment import Experiment
-    from sonic_eks.verify_drain.subject import Pod
+    from sonic_eks.verify_drain.way import Address
 
-    async with contextlib.AsyncExitStack() as stack:
-        if not target.url:
-            assert isinstance(subject, Pod)
-            await subject.check()
-            forwarded = await stack.enter_async_context(subject.forwarded(API_PORT))
-            target = replace(target, url=forwarded)
-        await check_service(target)
-        line = stack.enter_context(TerminalLine(sys.stderr, "asking the service"))
-        return await Experiment(target, subject, settings, line.show).run()
+    if subject is not None:
+        await subject.check()
+    async with (way or Address(target.url)).road() as road:
+        await check_service(replace(target, url=road.url))
+    with TerminalLine(sys.stderr, "asking the service") as line:
+        return await Experiment(target, subject, settings, line.show, way).run()
 
 
 def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:

@@ -11,13 +11,15 @@ from datetime import UTC, datetime
 
 from sonic_eks.bench.plan import Target
 from sonic_eks.bench.process import transport_of
-from sonic_eks.bench.protocol import Transport
+from sonic_eks.bench.protocol import Transport, longest_seconds
 from sonic_eks.bench.record import Failure, Generation, Outcome
 from sonic_eks.bench.texts import TEXTS
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.verify_drain.attempt import Attempt, all_ended, classify_capacity
 from sonic_eks.verify_drain.doubts import doubt
 from sonic_eks.verify_drain.findings import CapacitySeen, Findings, OverCapacity, SigtermSeen
 from sonic_eks.verify_drain.subject import Subject
+from sonic_eks.verify_drain.way import Address, Road, Way
 
 _NEW_EVERY_SECONDS = 0.25
 _SETTLE_SECONDS = 0.5
@@ -38,13 +40,13 @@ class Settings:
     stream_characters : int
         Length of their text: they have to last for seconds.
     max_concurrency : int
-        Most generations at a time.
+        Most generations at a time, 2 at least.
     watch_seconds : float
         How long an idle server may take to end after SIGTERM.
     offer_seconds : float
         How long new work is offered after the old generations have ended.
     pre_stop_seconds : float
-        How long new work is offered while the preStop hook runs.
+        How long new work is offered, at least, while the preStop hook runs.
     """
 
     streams: int = 4
@@ -53,37 +55,6 @@ class Settings:
     watch_seconds: float = 30.0
     offer_seconds: float = 3.0
     pre_stop_seconds: float = 5.0
-
-
-# Neither what was cancelled nor what this client no longer waited for.
-REFUSALS = (Outcome.REJECTED, Outcome.ERROR, Outcome.CLOSED, Outcome.UNREACHABLE)
-
-
-@dataclass
-class _Try:
-    """One generation and what became of it."""
-
-    generation: Generation
-    outcome: Outcome = Outcome.STOPPED
-    detail: str = ""
-    end: float = 0.0
-    task: asyncio.Task[None] | None = None
-
-    @property
-    def delivered(self) -> bool:
-        """Whether audio has arrived."""
-        return bool(self.generation.parts)
-
-    @property
-    def refusal(self) -> str:
-        """What its failure said."""
-        return f"{self.outcome}: {self.detail}"
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """Moments of its first and its last audio."""
-        parts = self.generation.parts or [(0.0, 0)]
-        return parts[0][0], parts[-1][0]
 
 
 @dataclass
@@ -100,37 +71,41 @@ class Experiment:
         How hard to try.
     say : callable
         Hears what is being done.
+    way : Way, optional
+        The way to the service; by default the target's address.
     """
 
     target: Target
     subject: Subject | None
     settings: Settings
     say: Callable[[str], None]
-    _tries: list[_Try] = field(default_factory=list)
-    _transports: list[Transport] = field(default_factory=list)
+    way: Way | None = None
+    _attempts: list[Attempt] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._way = Address(self.target.url) if self.way is None else self.way
 
     async def run(self) -> Findings:
         """Do all of it; raises SonicEksError."""
         if self.subject is not None:
             await self.subject.check()
         try:
-            capacity = await self._over_capacity()
             findings = Findings(
                 service=self.target.url,
                 subject=self.subject.name if self.subject else None,
                 when=datetime.now(UTC).date().isoformat(),
-                longest_gap_seconds=self._longest_gap(),
-                capacity=capacity,
+                longest_gap_seconds=0.0,
+                capacity=await self._over_capacity(),
             )
-            if self.subject is not None:
+            if self.subject is None:
+                findings.notes.append("SIGTERM was not tried: neither --pod nor --pid was given")
+            else:
                 try:
                     await self._end(self.subject, findings)
                 except SonicEksError as error:
                     # What was learned before is worth having.
                     findings.failed = str(error)
-                findings.longest_gap_seconds = self._longest_gap()
-            else:
-                findings.notes.append("SIGTERM was not tried: neither --pod nor --pid was given")
+            findings.longest_gap_seconds = self._longest_gap()
             return findings
         finally:
             await self._stop()
@@ -139,12 +114,20 @@ class Experiment:
 
     async def _over_capacity(self) -> CapacitySeen:
         """Ask for twice as many at a time until it does not simply make all of them."""
-        count = min(2, self.settings.max_concurrency)
+        count = 2
         while True:
             self.say(f"{count} generations at a time")
-            tries = [self._start(TEXTS[-1]) for _ in range(count)]
-            await _all(tries)
-            seen = classify_capacity(tries)
+            async with self._way.road() as road:
+                attempts = [self._start(TEXTS[-1], road.url) for _ in range(count)]
+                await all_ended(attempts)
+                failed = not all(one.completed for one in attempts)
+                if failed and (broken := await road.broken()):
+                    raise SonicEksError(
+                        f"kubectl port-forward ended under {count} generations, so they say"
+                        f" nothing: {broken}; give URL, by another way",
+                        exit_status=PROBLEM_FOUND,
+                    )
+            seen = classify_capacity(attempts)
             if seen.kind is not OverCapacity.TAKES_ALL or count >= self.settings.max_concurrency:
                 return seen
             count = min(count * 2, self.settings.max_concurrency)
@@ -158,113 +141,161 @@ class Experiment:
         self.say("long generations begin")
         # One slot stays free: to refuse new work for want of one would look like draining.
         streams = max(1, min(self.settings.streams, findings.capacity.together - 1))
-        old = [self._start(text) for _ in range(streams)]
-        await self._delivering(old)
-        if subject.has_pre_stop:
-            self.say("it is marked as going")
-            await subject.announce_end()
-            findings.pre_stop_served = await self._during_pre_stop()
-            # Those from before may be over by now.
-            old = [one for one in old if not _ended(one)]
-            old += [self._start(text) for _ in range(streams - len(old))]
-            await self._delivering(old)
-        self.say("SIGTERM")
-        loop = asyncio.get_running_loop()
-        await subject.terminate()
-        findings.sigterm, refusals = await self._watch(subject, old, loop.time())
-        findings.sigterm.doubt = doubt(findings.capacity, findings.pre_stop_served, refusals)
+        others = await self._others(subject)
+        async with contextlib.AsyncExitStack() as stack:
+            roads = await self._roads(stack, streams)
+            # Ready before they are needed: without work for seconds the hook may end.
+            later = await self._roads(stack, streams if subject.has_pre_stop else 0)
+            old = await self._begin(text, roads)
+            try:
+                if subject.has_pre_stop:
+                    self.say("it is marked as going")
+                    await subject.announce_end(self._longest(text))
+                    findings.pre_stop_served = await self._during_pre_stop(old)
+                    # Those from before are over: they could end at SIGTERM, not by it.
+                    old = await self._begin(text, later)
+                else:
+                    findings.notes.append(
+                        "it has no preStop hook, so new work during one was not tried"
+                    )
+                self.say("SIGTERM")
+                await subject.terminate()
+                signalled = asyncio.get_running_loop().time()
+                seen, refusals = await self._watch(subject, old, signalled)
+            finally:
+                await subject.leave()
+        seen.doubt = doubt(findings.capacity, findings.pre_stop_served, refusals)
+        seen.others = others or await self._others(subject)
+        findings.sigterm = seen
 
-    async def _delivering(self, tries: Sequence[_Try]) -> None:
-        """Wait until each has delivered audio; one that failed first cannot be built upon."""
-        while not all(one.delivered for one in tries):
-            for one in tries:
-                if _ended(one):
+    def _longest(self, text: str) -> float:
+        """Longest time from its announced end to the end of the experiment, in seconds."""
+        settings = self.settings
+        idle = settings.pre_stop_seconds + settings.offer_seconds + settings.watch_seconds
+        return idle + 3 * longest_seconds(self.target, text)
+
+    async def _others(self, subject: Subject) -> list[str]:
+        """Return what may have served instead of the subject."""
+        return [] if self._way.straight else await subject.others()
+
+    async def _roads(self, stack: contextlib.AsyncExitStack, count: int) -> list[Road]:
+        return [await stack.enter_async_context(self._way.road()) for _ in range(count)]
+
+    async def _begin(self, text: str, roads: Sequence[Road]) -> list[Attempt]:
+        """Begin generations, each on a road of its own; return once each has delivered audio.
+
+        Raises
+        ------
+        SonicEksError
+            When one fails or ends first: it cannot be built upon.
+        """
+        attempts = [self._start(text, road.url) for road in roads]
+        while not all(one.delivered for one in attempts):
+            for one in attempts:
+                if one.ended and not one.completed:
                     raise SonicEksError(
-                        "a generation failed before the experiment:"
-                        f" {one.outcome}: {one.detail}; is the service healthy and else idle?",
+                        f"a generation failed before SIGTERM: {one.failure}; is the service healthy"
+                        " and else idle, and does a preStop hook last until then?",
                         exit_status=PROBLEM_FOUND,
                     )
             await asyncio.sleep(_LOOK_SECONDS / 10)
-        if any(_ended(one) for one in tries):
+        if any(one.ended for one in attempts):
             raise SonicEksError(
                 "the generations ended before the experiment; give a longer --characters",
                 exit_status=PROBLEM_FOUND,
             )
+        return attempts
 
-    async def _during_pre_stop(self) -> tuple[int, int]:
-        tries: list[_Try] = []
+    async def _during_pre_stop(self, old: Sequence[Attempt]) -> tuple[int, int]:
+        """Offer new work for a time, and until the old is over; return served and asked for."""
+        attempts: list[Attempt] = []
         loop = asyncio.get_running_loop()
         end = loop.time() + self.settings.pre_stop_seconds
-        while loop.time() < end:
-            if all(_ended(one) for one in tries):
-                tries.append(self._start(TEXTS[0]))
+        while loop.time() < end or not all(one.ended for one in old):
+            if all(one.ended for one in attempts):
+                attempts.append(self._offer(TEXTS[0]))
             await asyncio.sleep(_NEW_EVERY_SECONDS)
-        await _all(tries)
-        return sum(one.outcome is Outcome.COMPLETED for one in tries), len(tries)
+        await all_ended(attempts)
+        told = [one for one in attempts if one.outcome is not Outcome.STOPPED]
+        return sum(one.completed for one in told), len(told)
 
     async def _watch(
-        self, subject: Subject, old: list[_Try], signalled: float
+        self, subject: Subject, old: list[Attempt], signalled: float
     ) -> tuple[SigtermSeen, list[str]]:
         """Offer new work until the old is over and some time more; then wait for the end.
 
         Returns what was seen, and what each refusal of new work said.
         """
         loop = asyncio.get_running_loop()
-        new: list[_Try] = []
-        exited: float | None = None
+        new: list[Attempt] = []
         stop_new = idle_since = None
         due = signalled + _SETTLE_SECONDS
-        while exited is None:
-            now = loop.time()
-            if stop_new is None and all(_ended(one) for one in old):
-                stop_new = now + self.settings.offer_seconds
-            if stop_new is None or now < stop_new:
-                # One at a time, so that they are not over its capacity together.
-                if now >= due and all(_ended(one) for one in new):
-                    new.append(self._start(TEXTS[0]))
-                    due = now + _NEW_EVERY_SECONDS
-            elif idle_since is None:
-                if all(_ended(one) for one in new):
-                    idle_since = now
-            elif now - idle_since >= self.settings.watch_seconds:
-                break
-            if not await subject.running():
-                exited = loop.time()
-            else:
-                await asyncio.sleep(_LOOK_SECONDS)
+        ending = asyncio.create_task(_end_of(subject))
+        try:
+            while not ending.done():
+                now = loop.time()
+                if stop_new is None and all(one.ended for one in old):
+                    stop_new = now + self.settings.offer_seconds
+                if stop_new is None or now < stop_new:
+                    # One at a time, so that they are not over its capacity together.
+                    if now >= due and all(one.ended for one in new):
+                        new.append(self._offer(TEXTS[0]))
+                        due = now + _NEW_EVERY_SECONDS
+                elif idle_since is None:
+                    if all(one.ended for one in new):
+                        idle_since = now
+                elif now - idle_since >= self.settings.watch_seconds:
+                    break
+                await asyncio.wait({ending}, timeout=_LOOK_SECONDS)
+            exited = ending.result() if ending.done() else None
+        finally:
+            ending.cancel()
         watched = loop.time() - signalled
-        await _all(old)
+        await all_ended(old)
         for one in new:
-            if one.task is not None and not one.task.done():
+            if one.task is not None and not one.ended:
                 one.task.cancel()
-        await _all(new)
-        served = sum(one.outcome is Outcome.COMPLETED for one in new)
-        completed = sum(one.outcome is Outcome.COMPLETED for one in old)
-        refusals = [one.refusal for one in new if one.outcome in REFUSALS]
-        seen = SigtermSeen(
-            old_completed=completed,
-            old_cut=len(old) - completed,
-            new_served=served,
-            new_refused=len(refusals),
-            exit_seconds=None if exited is None else exited - signalled,
-            old_end_seconds=max(one.end for one in old) - signalled,
-            watched_seconds=watched,
-        )
-        return seen, refusals
+        await all_ended(new)
+        return _seen(subject, old, new, signalled, exited, watched)
 
     # ---- one generation
 
-    def _start(self, text: str) -> _Try:
-        """Begin a generation on a connection of its own."""
+    def _attempt(self, text: str) -> Attempt:
         loop = asyncio.get_running_loop()
-        one = _Try(Generation(0, f"verify-{len(self._tries)}", text, True, loop.time()))
-        transport = transport_of(replace(self.target, contexts_per_socket=1))
-        self._tries.append(one)
-        self._transports.append(transport)
+        number = len(self._attempts)
+        one = Attempt(Generation(0, f"verify-{number}", text, True, loop.time()))
+        self._attempts.append(one)
+        return one
+
+    def _start(self, text: str, url: str) -> Attempt:
+        """Begin a generation on a connection of its own."""
+        one = self._attempt(text)
+        transport = transport_of(replace(self.target, url=url, contexts_per_socket=1))
         one.task = asyncio.create_task(self._say(one, transport))
         return one
 
-    async def _say(self, one: _Try, transport: Transport) -> None:
+    def _offer(self, text: str) -> Attempt:
+        """Begin a generation on a road of its own, once that is open."""
+        one = self._attempt(text)
+        one.task = asyncio.create_task(self._say_on_a_road(one))
+        return one
+
+    async def _say_on_a_road(self, one: Attempt) -> None:
+        try:
+            async with self._way.road() as road:
+                target = replace(self.target, url=road.url, contexts_per_socket=1)
+                await self._say(one, transport_of(target))
+                # What the road's own end made of it says nothing of the service, unless the
+                # service is why: it took no connection.
+                broken = "" if one.completed else await road.broken()
+                if broken and "refused" not in broken.lower():
+                    one.outcome, one.detail = Outcome.STOPPED, broken
+        except SonicEksError as error:
+            one.detail = str(error)
+
+    async def _say(self, one: Attempt, transport: Transport) -> None:
+        loop = asyncio.get_running_loop()
+        one.began = loop.time()
         try:
             reservation = await transport.reserve()
             try:
@@ -275,60 +306,56 @@ class Experiment:
         except Failure as failure:
             one.outcome, one.detail = failure.outcome, failure.said(self.target.key)
         finally:
-            one.end = asyncio.get_running_loop().time()
+            one.end = loop.time()
             await transport.close()
 
     async def _stop(self) -> None:
-        for one in self._tries:
+        for one in self._attempts:
             if one.task is not None:
                 one.task.cancel()
-        await _all(self._tries)
+        await all_ended(self._attempts)
 
     def _longest_gap(self) -> float:
         gaps = [0.0]
-        for one in self._tries:
+        for one in self._attempts:
             moments = [moment for moment, _ in one.generation.parts or ()]
             gaps += [b - a for a, b in itertools.pairwise(moments)]
         return max(gaps)
 
 
-def classify_capacity(tries: Sequence[_Try]) -> CapacitySeen:
-    """Return what a burst of generations at the same moment says."""
-    count, together = len(tries), most_together([one.span for one in tries if one.delivered])
-    failed = [one for one in tries if one.outcome is not Outcome.COMPLETED]
-    if failed and all(one.outcome is Outcome.TIMEOUT and not one.delivered for one in failed):
-        said = f"{len(failed)} of {count} got no audio within --timeout"
-        if len(failed) < count:
-            return CapacitySeen(OverCapacity.QUEUES, count, together, said)
-    if failed:
-        rejected = [one for one in failed if one.outcome is Outcome.REJECTED]
-        kind = OverCapacity.REJECTS if len(rejected) == len(failed) else OverCapacity.FAILS
-        one = (rejected or failed)[0]
-        return CapacitySeen(kind, count, together, one.refusal)
-    # Some began only when others had ended, as a queue does: sharing makes all of them slower.
-    first_end = min(one.span[1] for one in tries)
-    waited = sum(one.span[0] >= first_end for one in tries)
-    if waited and together < count:
-        return CapacitySeen(OverCapacity.QUEUES, count, together)
-    return CapacitySeen(OverCapacity.TAKES_ALL, count, together)
+async def _end_of(subject: Subject) -> float:
+    """Return the moment from which it was seen to have ended."""
+    while await subject.running():
+        await asyncio.sleep(_LOOK_SECONDS)
+    return asyncio.get_running_loop().time()
 
 
-def most_together(spans: Sequence[tuple[float, float]]) -> int:
-    """Return the most spans that hold a common moment."""
-    steps = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
-    now = most = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
-
-
-def _ended(one: _Try) -> bool:
-    return one.task is not None and one.task.done()
-
-
-async def _all(tries: Sequence[_Try]) -> None:
-    for one in tries:
-        if one.task is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await one.task
+def _seen(
+    subject: Subject,
+    old: Sequence[Attempt],
+    new: Sequence[Attempt],
+    signalled: float,
+    exited: float | None,
+    watched: float,
+) -> tuple[SigtermSeen, list[str]]:
+    """Sum up what was seen around SIGTERM, and what each refusal said."""
+    # What began when it may have been over already says nothing of it: it met nobody, or a
+    # container that was started anew.
+    told = [one for one in new if exited is None or one.began <= exited - subject.late_seconds]
+    # It refuses while it has work; afterwards it may not be there to refuse.
+    last_audio = max((one.span[1] for one in old), default=signalled)
+    refused = [one for one in told if one.refused and one.end < last_audio]
+    completed = sum(one.completed for one in old)
+    seen = SigtermSeen(
+        old_completed=completed,
+        old_cut=len(old) - completed,
+        new_served=sum(one.completed for one in told),
+        new_refused=len(refused),
+        exit_seconds=None if exited is None else exited - signalled,
+        # Of one that was cut the end may be that of somebody's patience in between.
+        old_end_seconds=max(0.0, last_audio - signalled),
+        watched_seconds=watched,
+        new_cut=sum(one.cut for one in told),
+        late_seconds=subject.late_seconds,
+    )
+    return seen, [one.failure for one in refused]

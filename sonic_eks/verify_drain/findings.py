@@ -43,7 +43,7 @@ MEANING = {
 }
 
 AT_ONCE_SECONDS = 1.5
-"""Latest end of a process that ends at once: about a second, and the time of a look at it."""
+"""Latest audio of a process that ends at once: about a second, and the time of a look."""
 
 # docs/draining.md, the table of workers: what each setting costs each behaviour.
 _WORKER: dict[OnSigterm, tuple[str | None, str]] = {
@@ -76,15 +76,22 @@ class SigtermSeen:
     old_completed, old_cut : int
         Generations that were in progress.
     new_served, new_refused : int
-        Generations that were asked for after it. Those without an answer are neither.
+        Generations that were asked for after it, completed, and refused while old ones went on.
+        Those without an answer are neither.
     exit_seconds : float or None
         From SIGTERM to the end of the process; None: it ran on to the end of the observation.
     old_end_seconds : float
-        From SIGTERM to the end of the last of the old generations.
+        From SIGTERM to the last audio of the old generations.
     watched_seconds : float
         How long it was watched.
     doubt : str
         Why refusals may have another reason than SIGTERM; empty: they have none.
+    new_cut : int
+        Generations that were asked for after it, begun and not completed.
+    late_seconds : float
+        How much later than its end the end of the process may have been seen.
+    others : list of str
+        What else was ready, and may have served new ones.
     """
 
     old_completed: int
@@ -95,25 +102,53 @@ class SigtermSeen:
     old_end_seconds: float
     watched_seconds: float
     doubt: str = ""
+    new_cut: int = 0
+    late_seconds: float = 0.0
+    others: list[str] = field(default_factory=list)
 
     @property
     def behaviour(self) -> OnSigterm:
         """Which of the known behaviours this is."""
+        served_on = self.new_served and not (self.old_cut or self.new_cut or self.others)
         if self.exit_seconds is None:
-            served_on = self.old_cut == 0 and self.new_served > 0
             return OnSigterm.IGNORES if served_on else OnSigterm.UNCLEAR
-        if self.new_served:
-            return OnSigterm.UNCLEAR if self.old_cut else OnSigterm.KEEPS_TAKING
-        if self.old_cut and self.exit_seconds <= AT_ONCE_SECONDS:
+        if self.new_served or self.new_cut:
+            return OnSigterm.KEEPS_TAKING if served_on else OnSigterm.UNCLEAR
+        at_once = self.old_end_seconds <= AT_ONCE_SECONDS
+        # What is cut long before the process ends is cut by something else.
+        with_its_end = self.exit_seconds - self.old_end_seconds <= self._longest_end
+        if self.old_cut and at_once and with_its_end:
             # Whatever it finished by chance in the moment before.
             return OnSigterm.EXITS
         if not self.new_refused or self.doubt:
             return OnSigterm.UNCLEAR
         if not self.old_cut:
-            return OnSigterm.DRAINS
-        # What is cut long before the process ends is cut by something else.
-        with_it = self.exit_seconds - self.old_end_seconds <= AT_ONCE_SECONDS
-        return OnSigterm.LIMITED if with_it else OnSigterm.UNCLEAR
+            return OnSigterm.UNCLEAR if at_once else OnSigterm.DRAINS
+        return OnSigterm.LIMITED if with_its_end else OnSigterm.UNCLEAR
+
+    @property
+    def _longest_end(self) -> float:
+        """Longest time from its last audio to the end of a process that ends with it."""
+        return AT_ONCE_SECONDS + self.late_seconds
+
+    @property
+    def why_unclear(self) -> str:
+        """What keeps it from being clear, and what to do; empty where it is clear."""
+        if self.behaviour is not OnSigterm.UNCLEAR:
+            return ""
+        if self.new_served and self.others:
+            return f"{', '.join(self.others)} is ready too and may have served; leave one alone"
+        if (self.new_served or self.new_cut) and (self.old_cut or self.new_cut):
+            return "it served and cut; is it alone behind URL?"
+        if self.exit_seconds is None:
+            return "it neither served nor ended; give longer --watch-seconds"
+        if self.doubt:
+            return self.doubt
+        if not self.old_cut and self.old_end_seconds <= AT_ONCE_SECONDS:
+            return "what it had ended too soon after SIGTERM; give more --characters"
+        if not self.new_refused:
+            return "it refused nothing while it had work; give more --characters"
+        return "what it had was cut long before it ended"
 
 
 @dataclass
@@ -160,7 +195,7 @@ class Findings:
         if self.failed:
             return self.failed
         if self.sigterm is not None and self.sigterm.behaviour is OnSigterm.UNCLEAR:
-            return "what it does on SIGTERM is not clear"
+            return f"what it does on SIGTERM is not clear: {self.sigterm.why_unclear}"
         return ""
 
     @property
@@ -229,9 +264,10 @@ def _sigterm_lines(seen: SigtermSeen) -> list[str]:
         else f"ended after {seen.exit_seconds:.1f} s"
     )
     new = f"of new ones {seen.new_served} were served, {seen.new_refused} refused"
+    new += f", {seen.new_cut} cut" if seen.new_cut else ""
     return [
         f"of {total} generations in progress at SIGTERM {seen.old_completed} completed; {new}",
-        f"the last of them ended after {seen.old_end_seconds:.1f} s; the process {ended}",
-        *([seen.doubt] if seen.doubt else []),
+        f"the last audio of them came after {seen.old_end_seconds:.1f} s; the process {ended}",
+        *filter(None, [seen.why_unclear or seen.doubt]),
         f"so on SIGTERM it {MEANING[seen.behaviour]} ({seen.behaviour})",
     ]

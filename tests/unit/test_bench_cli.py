@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import socket
 import struct
@@ -512,6 +513,10 @@ def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
         (["--job", "config/default.yaml"], "give either the URL of a service or --read FILE"),
         ([URL, "--job", "config/default.yaml", "--json"], "--job: got --report, --profile or"),
         ([URL, "--outputs", "outputs.json"], "--outputs: got no --job"),
+        *(
+            ([URL, "--job", "config/default.yaml", option, "X"], f"{option}: got it with --job")
+            for option in ("--key-env", "--key-file")
+        ),
     ],
 )
 def test_a_job_that_cannot_be(run: Run, arguments: list[str], said: str) -> None:
@@ -519,9 +524,18 @@ def test_a_job_that_cannot_be(run: Run, arguments: list[str], said: str) -> None
 
 
 @pytest.mark.slow  # cdk8s
-def test_a_job_needs_no_key_and_shows_none(run: Run) -> None:
-    arguments = ("http://nlb:80", "--job", "config/default.yaml", "--key-env", "NOT_SET")
-    code, out, err = run(*arguments)
+@pytest.mark.parametrize("key", [KEY, ""])
+def test_a_job_needs_no_key_and_shows_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("CARTESIA_API_KEY", key)
+    rendering: list[bool] = []
+    monkeypatch.setattr(
+        "sonic_eks.k8s.bench_job._check_callers",
+        lambda config: rendering.append("CARTESIA_API_KEY" in os.environ),
+    )
+    code, out, err = run("http://nlb:80", "--job", "config/default.yaml")
+    assert rendering == [False], "Node.js, which renders, sees the environment"
     assert (code, err) == (0, "")
     assert [one["kind"] for one in yaml.safe_load_all(out)][-1] == "Job"
     assert KEY not in out

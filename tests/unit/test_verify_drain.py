@@ -7,23 +7,17 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from sonic_eks.bench.plan import Protocol, Target
-from sonic_eks.bench.protocol import Transport
 from sonic_eks.bench.record import Generation, Outcome
 from sonic_eks.cli import main as cli
-from sonic_eks.errors import SonicEksError
+from sonic_eks.verify_drain.attempt import Attempt, classify_capacity, most_together
 from sonic_eks.verify_drain.doubts import doubt
-from sonic_eks.verify_drain.experiment import (
-    Experiment,
-    Settings,
-    _Try,
-    classify_capacity,
-    most_together,
-)
+from sonic_eks.verify_drain.experiment import Experiment, Settings
 from sonic_eks.verify_drain.findings import (
     CapacitySeen,
     Findings,
@@ -31,7 +25,6 @@ from sonic_eks.verify_drain.findings import (
     OverCapacity,
     SigtermSeen,
 )
-from tests import virtual_time
 from tests.configuration import VALID, load
 from tests.plain_server import plain_server
 
@@ -45,10 +38,12 @@ def seen(
     exit_seconds: float | None,
     *,
     refused: int = 3,
-    old_end: float = 5.0,
-    doubt: str = "",
+    old_end: float | None = None,
+    **more: Any,
 ) -> SigtermSeen:
-    return SigtermSeen(completed, cut, served, refused, exit_seconds, old_end, 40.0, doubt)
+    if old_end is None:
+        old_end = 5.0 if exit_seconds is None else min(5.0, exit_seconds)
+    return SigtermSeen(completed, cut, served, refused, exit_seconds, old_end, 40.0, **more)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +70,22 @@ def seen(
         # refused, perhaps for another reason
         (seen(4, 0, 0, 6.0, doubt="full"), OnSigterm.UNCLEAR),
         (seen(1, 3, 0, 6.0, doubt="full"), OnSigterm.UNCLEAR),
+        # what it had would have ended as soon by itself
+        (seen(4, 0, 0, 6.0, old_end=1.5), OnSigterm.UNCLEAR),
+        (seen(4, 0, 0, 6.0, old_end=1.6), OnSigterm.DRAINS),
+        # the end of a pod is seen late: what counts is when the streams were cut
+        (seen(0, 4, 0, 4.0, old_end=0.3), OnSigterm.UNCLEAR),
+        (seen(0, 4, 0, 4.0, old_end=0.3, late_seconds=4.0), OnSigterm.EXITS),
+        (seen(0, 4, 0, 9.0, old_end=0.3, late_seconds=4.0), OnSigterm.UNCLEAR),
+        (seen(1, 3, 0, 10.0, old_end=6.0, late_seconds=4.0), OnSigterm.LIMITED),
+        # new ones that it began and cut: it took them, and did not finish them
+        (seen(4, 0, 2, 9.0, new_cut=1), OnSigterm.UNCLEAR),
+        (seen(4, 0, 0, 9.0, new_cut=1), OnSigterm.UNCLEAR),
+        (seen(4, 0, 2, None, new_cut=1), OnSigterm.UNCLEAR),
+        # served, perhaps by another one; who served nothing needs no alibi
+        (seen(4, 0, 9, 9.0, others=["w-2"]), OnSigterm.UNCLEAR),
+        (seen(4, 0, 9, None, others=["w-2"]), OnSigterm.UNCLEAR),
+        (seen(4, 0, 0, 6.0, others=["w-2"]), OnSigterm.DRAINS),
         # what needs no refusal is not in doubt
         (seen(0, 4, 0, 0.1, refused=0, doubt="full"), OnSigterm.EXITS),
         (seen(4, 0, 9, 9.0, doubt="full"), OnSigterm.KEEPS_TAKING),
@@ -82,6 +93,31 @@ def seen(
 )
 def test_behaviour_on_sigterm(what: SigtermSeen, behaviour: OnSigterm) -> None:
     assert what.behaviour is behaviour
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (seen(0, 4, 9, 0.1), "alone behind URL"),
+        (seen(4, 0, 0, 9.0, new_cut=1), "alone behind URL"),
+        (seen(4, 0, 9, 9.0, others=["w-2", "w-3"]), "w-2, w-3 is ready too"),
+        (seen(4, 0, 0, None), "--watch-seconds"),
+        (seen(4, 0, 0, 6.0, doubt="perhaps it was full"), "perhaps it was full"),
+        (seen(4, 0, 0, 6.0, old_end=0.4), "--characters"),
+        (seen(4, 0, 0, 6.0, refused=0), "refused nothing"),
+        (seen(0, 4, 0, 30.0), "long before it ended"),
+    ],
+)
+def test_what_is_not_clear_says_why(what: SigtermSeen, said: str) -> None:
+    capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
+    findings = Findings("http://h", "pod sonic/w", "2026-11-30", 0.4, capacity, what)
+    assert said in findings.unclear
+    assert any(said in line for line in findings.evidence())
+
+
+def test_what_is_clear_needs_no_reason() -> None:
+    for what in (seen(4, 0, 0, 6.0), seen(0, 4, 0, 0.1), seen(4, 0, 9, None)):
+        assert what.why_unclear == ""
 
 
 @pytest.mark.parametrize(
@@ -127,7 +163,7 @@ def test_evidence_names_what_was_seen() -> None:
         "most generations with audio at the same time: 8",
         "while its preStop hook ran: served 20 of 21 new generations",
         "of 4 generations in progress at SIGTERM 4 completed; of new ones 0 were served, 3 refused",
-        "the last of them ended after 5.0 s; the process ended after 6.0 s",
+        "the last audio of them came after 5.0 s; the process ended after 6.0 s",
         "(drains)",
     ):
         assert part in text
@@ -156,87 +192,6 @@ def test_refusals_with_another_reason(
     found = doubt(capacity, pre_stop, refusals)
     assert said in found
     assert bool(said) == bool(found)
-
-
-class Going:
-    """A subject that ends by a function of what was asked of it."""
-
-    name, has_pre_stop = "process 1", False
-
-    def __init__(self, terminate: Callable[[], None]) -> None:
-        self.terminated = False
-        self._terminate = terminate
-
-    async def check(self) -> None: ...
-
-    async def announce_end(self) -> None: ...
-
-    async def terminate(self) -> None:
-        self.terminated = True
-        self._terminate()
-
-    async def running(self) -> bool:
-        return True
-
-
-class Slots(Experiment):
-    """Generations of 8 s, 2 s for short texts, in a worker with so many slots."""
-
-    slots = 3
-    most = busy = 0
-
-    async def _say(self, one: _Try, transport: Transport) -> None:
-        loop = asyncio.get_running_loop()
-        if self.busy >= self.slots:
-            one.outcome, one.detail, one.end = Outcome.REJECTED, "status 429: busy", loop.time()
-            return
-        self.busy += 1
-        self.most = max(self.most, self.busy) if getattr(self.subject, "terminated", 0) else 0
-        try:
-            for _ in range(80 if len(one.generation.text) > 500 else 20):
-                await asyncio.sleep(0.1)
-                one.generation.heard(loop.time(), 10)
-            one.outcome = Outcome.COMPLETED
-        finally:
-            self.busy -= 1
-            one.end = loop.time()
-
-
-def on_slots(slots: int, terminate: Callable[[], None] = lambda: None) -> tuple[Findings, Slots]:
-    experiment = Slots(
-        Target(url="http://h", key="k"), Going(terminate), Settings(), lambda text: None
-    )
-    experiment.slots = slots
-    return virtual_time.run(experiment.run()), experiment
-
-
-@pytest.mark.parametrize("slots", [2, 3, 5, 100])
-def test_a_worker_that_keeps_taking_is_not_full_at_sigterm(slots: int) -> None:
-    found, experiment = on_slots(slots)
-    assert found.sigterm is not None
-    assert found.sigterm.behaviour is OnSigterm.IGNORES, found.evidence()
-    assert found.sigterm.new_refused == 0
-    # as many old ones as leave a slot free, four at most, and a new one
-    assert experiment.most == min(5, slots)
-
-
-def test_what_was_learned_before_a_failure_is_told() -> None:
-    def broken() -> None:
-        raise SonicEksError("kubectl exec: no kill", exit_status=1)
-
-    found, _ = on_slots(3, broken)
-    assert found.unclear == "kubectl exec: no kill"
-    text = found.to_yaml()
-    assert "4 at a time: refuses what is over its capacity" in text
-    assert "# - SIGTERM: kubectl exec: no kill" in text
-    assert yaml.safe_load(text) == {"drain": {"idleSeconds": 2}}
-
-
-def test_a_service_that_makes_nothing_is_told_of() -> None:
-    found, experiment = on_slots(0)
-    assert "a generation failed before the experiment" in found.unclear
-    assert found.capacity.kind is OverCapacity.REJECTS
-    assert not getattr(experiment.subject, "terminated", True)
 
 
 HOSTILE = "status 429: \n  worker: sigterm\nscaling: {}\r\x85\u2028 \x1b[2J\ud800\ufeff"
@@ -272,12 +227,12 @@ def test_the_key_is_in_no_finding(before: int) -> None:
     assert set(yaml.safe_load(found.to_yaml())["drain"]) == {"idleSeconds"}
 
 
-def burst(*spans: tuple[float, float], failed: tuple[Outcome, ...] = ()) -> list[_Try]:
+def burst(*spans: tuple[float, float], failed: tuple[Outcome, ...] = ()) -> list[Attempt]:
     tries = []
     for begin, end in spans:
         generation = Generation(0, "c", "t", True, 0.0, parts=[(begin, 10), (end, 10)])
-        tries.append(_Try(generation, Outcome.COMPLETED))
-    return tries + [_Try(Generation(0, "c", "t", True, 0.0), one, "said") for one in failed]
+        tries.append(Attempt(generation, Outcome.COMPLETED))
+    return tries + [Attempt(Generation(0, "c", "t", True, 0.0), one, "said") for one in failed]
 
 
 def test_most_together() -> None:
@@ -300,7 +255,7 @@ def test_most_together() -> None:
         (burst((0.1, 2), failed=(Outcome.REJECTED, Outcome.CLOSED)), OverCapacity.FAILS, 1),
     ],
 )
-def test_over_capacity(tries: list[_Try], kind: OverCapacity, together: int) -> None:
+def test_over_capacity(tries: list[Attempt], kind: OverCapacity, together: int) -> None:
     found = classify_capacity(tries)
     assert (found.kind, found.asked, found.together) == (kind, len(tries), together)
 
@@ -329,9 +284,23 @@ URL = "http://127.0.0.1:9"
         (["--pid", "77"], "got neither URL nor --pod"),
         ([URL, "--pod", "p", "--pid", "77"], "--pod and --pid: got both"),
         ([URL, "--pid", "1"], "pid"),
+        ([URL, "--max-concurrency", "1"], "max-concurrency"),
+        # what would be ignored
+        ([URL, "--namespace", "sonic"], "--namespace: got it without --pod"),
+        ([URL, "--pid", "77", "--container", "c"], "--container: got it without --pod"),
+        *(
+            ([URL, option, *value], f"{option}: got it without --pod or --pid")
+            for option, *value in (
+                ("--streams", "4"),
+                ("--characters", "900"),
+                ("--watch-seconds", "9"),
+                ("--yes",),
+            )
+        ),
+        ([URL, "--pod", "p", "--port", "5000"], "--port: got it with URL"),
         ([URL, "--pid", "77"], "--yes: not given"),
         ([URL, "--pod", "p"], "--yes: not given"),
-        ([URL, "--watch-seconds", "0"], "--watch-seconds: got 0.0"),
+        ([URL, "--pid", "77", "--watch-seconds", "0"], "--watch-seconds: got 0.0"),
         ([URL, "--out", "no/such/folder/x.yaml"], "--out no/such/folder/x.yaml: cannot be"),
         ([URL, "--key-env", "NOT_SET"], "environment variable NOT_SET: no API key"),
         ([URL], "cannot be reached"),
