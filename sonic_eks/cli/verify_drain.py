@@ -72,6 +72,10 @@ def verify_drain(
     Use a service that nobody else uses. Exit status 1: what was seen is not clear.
     """
     from sonic_eks.verify_drain.experiment import Settings
+    from sonic_eks.verify_drain.kubectl import Kubectl
+    from sonic_eks.verify_drain.pod import Pod
+    from sonic_eks.verify_drain.subject import LocalProcess
+    from sonic_eks.verify_drain.way import PortForwards
 
     if pod is not None and pid is not None:
         raise SonicEksError("--pod and --pid: got both; give what is to be ended, one of them")
@@ -97,16 +101,10 @@ def verify_drain(
     subject: Subject | None = None
     way: Way | None = None
     if pod is not None:
-        from sonic_eks.verify_drain.kubectl import Kubectl
-        from sonic_eks.verify_drain.pod import Pod
-        from sonic_eks.verify_drain.way import PortForwards
-
         kubectl = Kubectl(namespace, target.key)
         subject = Pod(pod, kubectl, container)
         way = PortForwards(kubectl, pod, port) if url is None else None
     elif pid is not None:
-        from sonic_eks.verify_drain.subject import LocalProcess
-
         subject = LocalProcess(pid)
     if subject is not None and not yes:
         _confirm(subject.name)
