@@ -229,6 +229,24 @@ def test_what_is_carried_at_most(run: Run) -> None:
     assert re.search(r"^  API +300 active streams", out, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "verify-drain"),
+        ("queue", "wait in a queue"),
+        ("refuse", "are refused at once"),
+    ],
+)
+def test_what_the_image_does_with_more_is_said(
+    run: Run, tmp_path: Path, given: str | None, said: str
+) -> None:
+    config = changed(tmp_path, scaling={"overCapacity": given} if given else {})
+    _, out, _ = run(config)
+    assert said in out.split("Carried at most")[1].split("\n\n")[0]
+    _, out, _ = run(config, "--json")
+    assert json.loads(out)["sections"]["beyond"]["overCapacity"] == given
+
+
 def changed(folder: Path, **sections_: object) -> Path:
     document = yaml.safe_load(DEFAULT.read_text()) | sections_
     path = folder / "mine.yaml"
@@ -246,7 +264,8 @@ def test_what_becomes_of_more_depends_on_the_limit_that_workers_know(
     assert "a worker takes 5 at once" in out
     assert "concurrencyEnv" not in out
     _, out, _ = run(ROOT / "config" / "standalone.yaml")
-    assert "takes every connection" in out
+    assert "the load balancer knows no limit" in out
+    _, out, _ = run(ROOT / "config" / "smoke.yaml")
     assert "verify-drain" not in out
 
 

@@ -98,6 +98,18 @@ def test_a_larger_type_of_a_family_is_never_cheaper() -> None:
         assert [usd for _, usd in sorted(sizes)] == sorted(usd for _, usd in sizes), family
 
 
+def test_prices_of_govcloud_are_of_one_region_and_old() -> None:
+    """By hand, from zz_generated.pricing_aws_us_gov.go of the same project, 2025-01-20."""
+    prices = PriceList("us-gov-west-1", shipped_prices())
+    found = prices.find("g6.xlarge")
+    assert found is not None
+    assert (found.usd, found.dated) == (1.0144, date(2025, 1, 20))
+    assert found.is_old(date(2026, 11, 30))
+    assert prices.find("m7i.xlarge") == Price(0.2541, found.region, found.dated, found.source)
+    assert prices.find("p5.48xlarge") is None  # it has become cheaper since
+    assert PriceList("us-gov-east-1", shipped_prices()).find("m7i.xlarge") is None
+
+
 def test_no_price_of_one_region_is_used_in_another() -> None:
     assert PriceList("eu-west-1", shipped_prices()).find("g6e.2xlarge") is None
 

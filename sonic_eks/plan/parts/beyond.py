@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sonic_eks.capacity.over_capacity import over_capacity_text
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
 from sonic_eks.config.sizes import demand_of
@@ -50,25 +51,19 @@ def beyond(context: Context) -> Section:
     return Section(
         title="Carried at most, and what happens beyond",
         rows=tuple(rows),
-        notes=(_UNKNOWN,) if config.topology == "distributed" else (),
+        notes=() if config.standalone.stand_in else (over_capacity_text(config),),
         problems=tuple(problems),
-        data={"models": data},
+        data={"models": data, "overCapacity": config.scaling.over_capacity},
     )
-
-
-_UNKNOWN = (
-    "whether the rest waits in the API's queue or is refused is not public:"
-    " `sonic-eks verify-drain` shows it; what waits misses the objective, and no replica is added"
-)
 
 
 def _more(config: Configuration, index: int, model: Model) -> str:
     if config.topology == "standalone":
-        return "a server takes every connection that the load balancer gives it, and gets slower"
+        return "the load balancer knows no limit, and sends more"
     limit = model.max_concurrent_streams or config.generations_per_gpu
     if model.concurrency_env is None:
         return (
             f"the limit of {limit} is not given to the workers (models.{index}.concurrencyEnv is"
             " unset): they take more, and all of it gets slower"
         )
-    return f"a worker takes {limit} at once, the rest waits or is refused"
+    return f"a worker takes {limit} at once"
