@@ -124,8 +124,32 @@ def _model(config: Configuration, index: int, model: Model) -> Iterator[Derived]
         reason=_why_high(config, model, demand) or f"{high * slots} generations at once",
         risk=risks.of_max_replicas(config, model, demand),
     )
+    yield from _limits(config, index, model)
     if demand is not None:
         yield from _at_the_peak(config, model, demand)
+
+
+def _limits(config: Configuration, index: int, model: Model) -> Iterator[Derived]:
+    """Give what a worker is told to take at once, and to batch."""
+    for name, pinned, variable, key in (
+        (
+            "maxConcurrentStreams",
+            model.max_concurrent_streams,
+            model.concurrency_env,
+            "concurrency",
+        ),
+        ("maxBatchSize", model.max_batch_size, model.batch_size_env, "batchSize"),
+    ):
+        yield Derived(
+            name=f"models.{index}.{name}",
+            value=pinned or config.generations_per_gpu,
+            unit="generations",
+            mark="derived" if pinned is None else "pinned",
+            reason=f"given to the worker as {variable}"
+            if variable
+            else f"not given to the worker: models.{index}.{key}Env is unset",
+            risk=risks.of_limit(config, pinned),
+        )
 
 
 def _mark(pinned: bool, demand: Demand | None) -> Mark:

@@ -83,6 +83,16 @@ def of_max_replicas(config: Configuration, model: Model, demand: Demand | None) 
     return ""
 
 
+def of_limit(config: Configuration, pinned: int | None) -> str:
+    """Say what a pinned limit of a worker does to the objective."""
+    kept = config.generations_per_gpu
+    if pinned is not None and pinned > kept:
+        return f"a busy worker takes {pinned}, and the objective is counted on at {kept}"
+    if pinned is not None and pinned < kept:
+        return f"below the {kept} that scaling counts on"
+    return ""
+
+
 def of_reserve(config: Configuration) -> str:
     """Say what a reserve costs, or what a ramp outruns without it."""
     warm = REACTION_SECONDS + WARM_START_SHARE * config.scaling.cold_start_seconds

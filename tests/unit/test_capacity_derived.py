@@ -35,6 +35,8 @@ def test_the_derivation_in_its_order(tmp_path: Path) -> None:
         ("scaling.targetUtilization", 0.75, "", "default"),
         ("models.0.minReplicas", 10, "workers", "derived"),
         ("models.0.maxReplicas", 50, "workers", "derived"),
+        ("models.0.maxConcurrentStreams", 8, "generations", "derived"),
+        ("models.0.maxBatchSize", 8, "generations", "derived"),
         ("sonic-3: utilization at the peak", 0.75, "", "derived"),
         ("sonic-3: generations that wait at the peak", 0.0, "", "derived"),
         ("scaling.reserveGenerations", 0, "generations", "derived"),
@@ -159,6 +161,17 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "models.0.minReplicas",
             "the trough needs 10: only the scaler keeps them, no lower bound",
         ),
+        (
+            [("models", [{"maxConcurrentStreams": 5}])],
+            "models.0.maxConcurrentStreams",
+            "a busy worker takes 5, and the objective is counted on at 2",
+        ),
+        ([("models", [{"maxBatchSize": 2}])], "models.0.maxBatchSize", ""),
+        (
+            [("models", [{"maxBatchSize": 1}])],
+            "models.0.maxBatchSize",
+            "below the 2 that scaling counts on",
+        ),
         # 35 generations come before a new node has a worker, 20 slots are free.
         (
             [*BUSY, ("scaling.headroomGpus", 1)],
@@ -223,6 +236,8 @@ def test_what_a_value_costs_or_risks(
         ([("scaling.headroomGpus", 1)], "scaling.headroomGpus"),
         ([("models", [{"minReplicas": 2}])], "models.0.minReplicas"),
         ([("models", [{"maxReplicas": 8}])], "models.0.maxReplicas"),
+        ([("models", [{"maxConcurrentStreams": 2}])], "models.0.maxConcurrentStreams"),
+        ([("models", [{"maxBatchSize": 2}])], "models.0.maxBatchSize"),
         ([("nodes.gpu.maxNodes", 9)], "nodes.gpu.maxNodes"),
         ([("nodes.gpu.overflow.maxNodes", 3)], "nodes.gpu.overflow.maxNodes"),
         ([("nodes.serving.maxNodes", 4)], "nodes.serving.maxNodes"),
