@@ -12,8 +12,8 @@ from sonic_eks.config.profile import Percentiles, Point, Profile, no_profile
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
 
-def check_names(*, gpu: str, model: str, release: str | None) -> None:
-    """Refuse names that no profile can hold, before hours of measuring.
+def check_names(*, gpu: str, gpus: int, model: str, release: str | None) -> None:
+    """Refuse what no profile can hold, before hours of measuring.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def check_names(*, gpu: str, model: str, release: str | None) -> None:
         With the first of them.
     """
     day = date.min.isoformat()
-    _profile(gpu=gpu, model=model, release=release, dated=day, recommended_concurrency=1)
+    _profile(gpu=gpu, gpus=gpus, model=model, release=release, dated=day, recommended_concurrency=1)
 
 
 def _profile(**fields: Any) -> Profile:
@@ -33,19 +33,20 @@ def _profile(**fields: Any) -> Profile:
 
 def to_yaml(profile: Profile) -> str:
     """Return a profile as its file."""
-    data = profile.model_dump(by_alias=True, exclude_none=True, mode="json")
+    data = profile.model_dump(by_alias=True, exclude_defaults=True, mode="json")
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 
-def from_result(result: dict[str, Any], *, gpu: str, release: str | None) -> Profile:
+def from_result(result: dict[str, Any], *, gpu: str, gpus: int, release: str | None) -> Profile:
     """Return the profile of a measurement: its valid runs in closed loop without a failed point.
 
     Parameters
     ----------
     result : dict
         What `measure.Result.to_dict` returns.
-    gpu, release : str
-        What the measurement cannot see: the GPU behind the service, the vendor's release.
+    gpu, gpus, release : str, int, str or None
+        What the measurement cannot see: the GPU behind the service and how many there are, the
+        vendor's release.
 
     Raises
     ------
@@ -63,6 +64,7 @@ def from_result(result: dict[str, Any], *, gpu: str, release: str | None) -> Pro
         )
     return _profile(
         gpu=gpu,
+        gpus=gpus,
         model=result["target"]["model"],
         release=release,
         source=f"sonic-eks bench {result['version']}, {_counted(last)} generations a point or more",

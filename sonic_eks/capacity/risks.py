@@ -22,7 +22,7 @@ def of_generations(config: Configuration) -> str:
     if point is None:
         return f"no profile of the {gpu} backs it"
     if not point.kept:
-        floor = f"{point.curve.first[1]:g} ms at {point.curve.first[0]}"
+        floor = f"{point.curve.first[1]:g} ms at {point.curve.first[0]:g}"
         return f"the profile says that the objective cannot be kept: {floor}"
     if capacity.generations > point.kept:
         there = point.first_audio_ms

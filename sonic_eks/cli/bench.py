@@ -56,6 +56,7 @@ def bench(
     report: options.ReportOption = None,
     profile: options.ProfileOption = None,
     gpu: options.GpuOption = None,
+    gpus: options.GpusOption = None,
     release: options.ReleaseOption = None,
     read: options.ReadOption = None,
     job: options.JobOption = None,
@@ -68,7 +69,7 @@ def bench(
     the client was the bottleneck.
     """
     refuse_ignored(context, protocol)
-    results = _Outputs(report, profile, gpu, release, as_json)
+    results = _Outputs(report, profile, gpu, gpus, release, as_json)
     results.check(model, ("--read", read), ("--key-file", key_file))
     if read is not None and url is None:
         results.give_stored(read)
@@ -192,6 +193,7 @@ class _Outputs:
     report: Path | None
     profile: Path | None
     gpu: str | None
+    gpus: int | None
     release: str | None
     as_json: bool
 
@@ -200,12 +202,19 @@ class _Outputs:
         distinct({**dict(inputs_given), "--report": self.report, "--profile": self.profile})
         if self.profile is not None and self.gpu is None:
             raise SonicEksError("--profile: got no --gpu; name the GPU, such as --gpu L40S")
-        if self.profile is None and (self.gpu is not None or self.release is not None):
-            raise SonicEksError("--gpu and --release: got no --profile; they are written there")
-        if self.profile is not None and self.gpu is not None:
+        if self.profile is not None and self.gpus is None:
+            raise SonicEksError(
+                "--profile: got no --gpus; say how many GPUs serve behind the address, such as"
+                " --gpus 2"
+            )
+        if self.profile is None and {self.gpu, self.gpus, self.release} != {None}:
+            raise SonicEksError(
+                "--gpu, --gpus and --release: got no --profile; they are written there"
+            )
+        if self.profile is not None and self.gpu is not None and self.gpus is not None:
             from sonic_eks.bench.profile import check_names
 
-            check_names(gpu=self.gpu, model=model, release=self.release)
+            check_names(gpu=self.gpu, gpus=self.gpus, model=model, release=self.release)
         for option, path in (("--report", self.report), ("--profile", self.profile)):
             if path is not None:
                 writable(option, path)
@@ -249,8 +258,8 @@ class _Outputs:
             from sonic_eks.bench.report import html_report
 
             write("--report", self.report, html_report(result))
-        if self.profile is not None and self.gpu is not None:
+        if self.profile is not None and self.gpu is not None and self.gpus is not None:
             from sonic_eks.bench.profile import from_result, to_yaml
 
-            made = from_result(result, gpu=self.gpu, release=self.release)
+            made = from_result(result, gpu=self.gpu, gpus=self.gpus, release=self.release)
             write("--profile", self.profile, to_yaml(made))

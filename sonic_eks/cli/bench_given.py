@@ -9,7 +9,7 @@ import typer
 from sonic_eks.bench.plan import Protocol
 from sonic_eks.errors import SonicEksError
 
-_OF_A_RESULT = ("read", "report", "profile", "gpu", "release", "as_json")
+_OF_A_RESULT = ("read", "report", "profile", "gpu", "gpus", "release", "as_json")
 _OF_WEBSOCKETS = ("contexts_per_socket", "buffer_delay_ms")
 _OF_A_SEARCH = ("max_concurrency", "speaking_percent")
 _OF_A_KEY = ("key_env", "key_file")

@@ -119,6 +119,9 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Of texts and random moment
 ReportOption = Annotated[Path | None, typer.Option(help="HTML file to write.")]
 ProfileOption = Annotated[Path | None, typer.Option(help="Capacity profile (YAML) to write.")]
 GpuOption = Annotated[str | None, typer.Option(help="For --profile: the GPU, such as L40S.")]
+GpusOption = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="For --profile: how many serve behind URL.")
+]
 ReleaseOption = Annotated[str | None, typer.Option(help="For --profile: vendor release.")]
 ReadOption = Annotated[
     Path | None, typer.Option(help="Instead of URL: what an earlier --json printed.")

@@ -118,8 +118,14 @@ def first_audio(profile: Profile, percentile: int) -> Curve:
         See `Curve.of`.
     """
     name = f"p{percentile}"
+    # Fewer generations than GPUs leave some of them idle, and tell no more of a busy one.
     return Curve.of(
-        ((p.concurrency, getattr(p.first_audio_ms, name)) for p in profile.points), name
+        (
+            (point.concurrency / profile.gpus, getattr(point.first_audio_ms, name))
+            for point in profile.points
+            if point.concurrency >= profile.gpus
+        ),
+        name,
     )
 
 
@@ -158,7 +164,7 @@ def _measured(profile: Profile, slo: Slo) -> GpuCapacity:
         raise Refusal(
             slo.ttfb_ms,
             f"at least {least}, as p{slo.percentile} of the {profile.gpu} is {floor:g} ms at"
-            f" concurrency {concurrency}, the lowest measured"
+            f" concurrency {concurrency:g}, the lowest measured"
             + (f", and pathBudgetMs is {path}" if path else ""),
             nearest=str(least),
             field="slo.ttfbMs",
@@ -193,8 +199,9 @@ def _why(profile: Profile, curve: Curve, slo: Slo, generations: int) -> str:
     budget = budget_ms(profile, slo)
     path = "" if budget == slo.ttfb_ms else f" ({slo.ttfb_ms} - {slo.path_budget_ms} for the path)"
     there = curve.at(generations)
-    text = f"{profile.gpu}: p{slo.percentile} {there:.0f} ms at {generations}, budget {budget} ms"
-    beyond = f"; {generations + 1} were not measured" if generations == curve.last[0] else ""
+    seen = curve.first[1] if there is None else there
+    text = f"{profile.gpu}: p{slo.percentile} {seen:.0f} ms at {generations}, budget {budget} ms"
+    beyond = f"; {generations + 1} were not measured" if generations + 1 > curve.last[0] else ""
     return f"{text}{path}{beyond}"
 
 
@@ -212,7 +219,7 @@ def _assumed(gpu: str, slo: Slo, profiles: Sequence[Profile]) -> GpuCapacity:
         concurrency, floor = curve.first
         why = (
             f"the nearest measured GPU, the {nearest.gpu}, has p{percentile} {floor:g} ms at"
-            f" {concurrency}, more than the budget of {budget} ms"
+            f" {concurrency:g}, more than the budget of {budget} ms"
         )
         return GpuCapacity(1, "assumed", why, nearest, below_floor=True)
     reason = f"as the nearest measured GPU, {_why(nearest, curve, slo, generations)}"

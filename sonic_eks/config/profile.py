@@ -48,7 +48,7 @@ class Point(Section):
     """What was seen at one concurrency."""
 
     concurrency: Concurrency
-    """Generations in progress."""
+    """Generations in progress, on all `gpus` together."""
     first_audio_ms: Percentiles
     """Time to first audio in milliseconds, on the profile's side."""
     rtf: Percentiles | None = None
@@ -58,7 +58,7 @@ class Point(Section):
 
 
 class Profile(Section):
-    """Capacity of one GPU for one model."""
+    """Capacity of a GPU for one model."""
 
     gpu: Annotated[Str, Field(max_length=80)]
     """GPU as its maker names it, such as L40S."""
@@ -72,6 +72,8 @@ class Profile(Section):
     """Who says so: a document, or the measurement."""
     dated: Annotated[Str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
     """Day on which it was measured, or was read in the document (YYYY-MM-DD)."""
+    gpus: Annotated[Int, Field(ge=1, le=1000)] = 1
+    """GPUs that shared the generations of each point, evenly."""
     points: Annotated[tuple[Point, ...], Field(max_length=200)] = ()
     """What was seen, by rising concurrency."""
     recommended_concurrency: Concurrency | None = None

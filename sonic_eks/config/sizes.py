@@ -80,8 +80,10 @@ def _measured_factor(c: Configuration) -> float | None:
     The mean is not published; p95 is on the safe side of it.
     """
     profile = profile_of(c)
-    for point in profile.points if profile else ():
-        if point.concurrency >= c.generations_per_gpu and point.rtf is not None:
+    if profile is None:
+        return None
+    for point in profile.points:
+        if point.concurrency / profile.gpus >= c.generations_per_gpu and point.rtf is not None:
             return point.rtf.p95 or point.rtf.p50
     return None
 

@@ -18,7 +18,7 @@ class TtfbFigure:
         GPU, release and where the figures are from.
     percentile : int
         Percentile of all figures.
-    points : tuple of (int, float)
+    points : tuple of (float, float)
         Generations in progress and TTFB in milliseconds as a caller has it: on top of what a
         worker needs comes the path's budget.
     path_ms : int
@@ -31,7 +31,7 @@ class TtfbFigure:
 
     title: str
     percentile: int
-    points: tuple[tuple[int, float], ...]
+    points: tuple[tuple[float, float], ...]
     path_ms: int
     objective_ms: int
     chosen: tuple[int, float | None]

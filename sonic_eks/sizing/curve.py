@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
+
+NOISE = 0.05
+"""Share by which a measured percentile may fall without being called a fall."""
 
 
 class NoCurve(ValueError):  # noqa: N818 (says what the points lack)
@@ -20,8 +22,9 @@ class Curve:
 
     Attributes
     ----------
-    points : tuple of (int, float)
-        Concurrency and figure, such as first audio in milliseconds, by rising concurrency.
+    points : tuple of (float, float)
+        Concurrency and figure, such as first audio in milliseconds, by rising concurrency. Where
+        GPUs share what is in progress, a GPU's share need not be whole.
 
     Examples
     --------
@@ -30,15 +33,18 @@ class Curve:
     (85.0, None, 2)
     """
 
-    points: tuple[tuple[int, float], ...]
+    points: tuple[tuple[float, float], ...]
 
     @classmethod
-    def of(cls, points: Iterable[tuple[int, float | None]], name: str) -> Self:
+    def of(cls, points: Iterable[tuple[float, float | None]], name: str) -> Self:
         """Return the curve through points; one without a figure ends it.
+
+        Two measurements of one figure differ: one that is a little below an earlier one counts as
+        that one.
 
         Parameters
         ----------
-        points : iterable of (int, float or None)
+        points : iterable of (float, float or None)
             By rising concurrency. Those without a figure before the first one that has it are
             passed over. Behind it, a gap may hide anything: what follows is left out.
         name : str
@@ -47,32 +53,26 @@ class Curve:
         Raises
         ------
         NoCurve
-            With fewer than two points, or where the figure falls.
+            With fewer than two points, or where the figure falls by more than `NOISE`.
         """
-        known: list[tuple[int, float]] = []
+        known: list[tuple[float, float]] = []
         for concurrency, figure in points:
             if figure is not None:
                 known.append((concurrency, figure))
             elif known:
                 break
         if len(known) < 2:
-            places = f", at {known[0][0]}" if known else ""
+            places = f", at {known[0][0]:g}" if known else ""
             raise NoCurve(f"two concurrencies or more with {name}; it has {len(known)}{places}")
-        for (before, low), (after, high) in pairwise(known):
-            if high < low:
-                raise NoCurve(
-                    f"{name} that does not fall as concurrency rises; it is {low:g} at {before} and"
-                    f" {high:g} at {after}: measure these again, with more generations"
-                )
-        return cls(tuple(known))
+        return cls(tuple(_rising(known, name)))
 
     @property
-    def first(self) -> tuple[int, float]:
+    def first(self) -> tuple[float, float]:
         """The lowest concurrency, and the figure there: the floor."""
         return self.points[0]
 
     @property
-    def last(self) -> tuple[int, float]:
+    def last(self) -> tuple[float, float]:
         """The highest concurrency, and the figure there."""
         return self.points[-1]
 
@@ -89,9 +89,23 @@ class Curve:
         if self.first[1] > budget:
             return 0
         if self.last[1] <= budget:
-            return self.last[0]
+            return math.floor(self.last[0])
         index = next(i for i, (_, figure) in enumerate(self.points) if figure > budget)
         (before, low), (after, high) = self.points[index - 1], self.points[index]
         share = (budget - low) / (high - low)
         # A figure that meets the budget exactly is within it, whatever the division rounds to.
-        return before + math.floor((after - before) * share + 1e-9)
+        return math.floor(before + (after - before) * share + 1e-9)
+
+
+def _rising(known: list[tuple[float, float]], name: str) -> Iterator[tuple[float, float]]:
+    """Give points whose figures rise: each is at least the highest before it."""
+    at, highest = known[0]
+    for concurrency, figure in known:
+        if figure < highest * (1 - NOISE):
+            raise NoCurve(
+                f"{name} that does not fall as concurrency rises; it is {highest:g} at {at:g} and"
+                f" {figure:g} at {concurrency:g}: measure these again, with more generations"
+            )
+        if figure > highest:
+            at, highest = concurrency, figure
+        yield concurrency, highest

@@ -21,6 +21,7 @@ from tests.plain_server import plain_server
 
 Run = Callable[..., tuple[int, str, str]]
 URL = "http://127.0.0.1:9"
+ONE = ("--gpus", "1")
 KEY = "sk-very-secret"
 
 
@@ -93,19 +94,27 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
         ([URL, "--key-file", "no/such/file"], "--key-file no/such/file: cannot be read"),
         ([URL, "--report", "no/such/folder/r.html"], "--report no/such/folder/r.html: cannot be"),
         ([URL, "--report", "."], "--report .: cannot be written: Is a directory"),
-        ([URL, "--profile", "no/such/p.yaml", "--gpu", "L4"], "--profile no/such/p.yaml: cannot"),
+        (
+            [URL, "--profile", "no/such/p.yaml", "--gpu", "L4", "--gpus", "1"],
+            "--profile no/such/p.yaml: cannot",
+        ),
         ([URL, "--profile", "p.yaml"], "--profile: got no --gpu"),
         ([URL, "--gpu", "L4"], "got no --profile"),
+        ([URL, "--gpus", "2"], "got no --profile"),
+        ([URL, "--profile", "p.yaml", "--gpu", "L4"], "--profile: got no --gpus; say how many"),
         ([URL, "--gpu", ""], "got no --profile"),
         ([URL, "--release", ""], "got no --profile"),
-        ([URL, "--profile", "p.yaml", "--gpu", ""], "--profile: gpu: got ''; string should have"),
-        ([URL, "--profile", "p.yaml", "--gpu", "x" * 81], "string should have at most 80"),
         (
-            [URL, "--profile", "p.yaml", "--gpu", "L4", "--release", ""],
+            [URL, "--profile", "p.yaml", "--gpu", "", *ONE],
+            "--profile: gpu: got ''; string should have",
+        ),
+        ([URL, "--profile", "p.yaml", "--gpu", "x" * 81, *ONE], "string should have at most 80"),
+        (
+            [URL, "--profile", "p.yaml", "--gpu", "L4", *ONE, "--release", ""],
             "--profile: release: got ''; string should have",
         ),
         (
-            [URL, "--profile", "p.yaml", "--gpu", "L4", "--model", "x" * 81],
+            [URL, "--profile", "p.yaml", "--gpu", "L4", *ONE, "--model", "x" * 81],
             "--profile: model: got 'xxx",
         ),
         (["--read", "x.json", "--concurrency", "2"], "--concurrency: got it with --read"),
@@ -354,7 +363,7 @@ def test_the_plots_show_valid_runs_the_objective_and_gaps_for_never(
 
 def test_the_profile_holds_the_valid_runs(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "l40s.yaml"
-    arguments = ("--profile", path, "--gpu", "L40S", "--release", "sonic-20260503")
+    arguments = ("--profile", path, "--gpu", "L40S", "--gpus", "2", "--release", "sonic-20260503")
     code, _, err = run("--read", written(tmp_path), *arguments)
     assert (code, err) == (0, "")
     assert yaml.safe_load(path.read_text()) == {
@@ -362,6 +371,7 @@ def test_the_profile_holds_the_valid_runs(run: Run, tmp_path: Path) -> None:
         "model": "sonic-3",
         "release": "sonic-20260503",
         "side": "client",
+        "gpus": 2,
         "source": "sonic-eks bench 0.1.0, 300 generations a point or more",
         "dated": "2026-11-30",
         "points": [
@@ -396,7 +406,7 @@ def test_figures_that_round_to_nothing_are_kept_or_left_out(run: Run, tmp_path: 
     }
     nothing = {"rtf": dict.fromkeys(("50", "90", "95", "99"), 0.0)}
     read = written(tmp_path, runs=[one(1, **tiny), one(2, **nothing)])
-    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4", "--gpus", "1")
     assert (code, err) == (0, "")
     first, second = yaml.safe_load(path.read_text())["points"]
     assert first == {
@@ -421,18 +431,18 @@ def test_a_file_is_whole_or_as_it_was(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+        code, _, err = run("--read", read, "--profile", path, "--gpu", "L4", "--gpus", "1")
     assert (code, err.count("\n")) == (2, 1)
     assert "No space left on device" in err
     assert path.read_text() == "old"
     assert list(folder.iterdir()) == [path]
     link = folder / "link.yaml"
     link.symlink_to(path)
-    assert run("--read", read, "--profile", link, "--gpu", "L4")[0] == 0
+    assert run("--read", read, "--profile", link, "--gpu", "L4", "--gpus", "1")[0] == 0
     assert link.is_symlink()
     assert "gpu: L4" in path.read_text()
     assert sorted(folder.iterdir()) == [link, path]
-    assert run("--read", read, "--profile", "/dev/null", "--gpu", "L4")[0] == 0
+    assert run("--read", read, "--profile", "/dev/null", "--gpu", "L4", "--gpus", "1")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -451,7 +461,7 @@ def test_a_file_for_two_things_is_refused(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "y").mkdir()
     (tmp_path / "link").symlink_to("result.json")
-    gpu = ["--gpu", "L4"] if "--profile" in arguments else []
+    gpu = ["--gpu", "L4", "--gpus", "1"] if "--profile" in arguments else []
     refused(run("--read", "result.json", *arguments, *gpu), said)
     assert (tmp_path / "result.json").read_text() == before
 
@@ -476,7 +486,7 @@ def test_nonsense_in_a_result_is_one_line(
     """Whatever stands anywhere: it is refused in one line, or shown without a control character."""
     monkeypatch.setattr("sonic_eks.bench.plots.plots", lambda result: {})
     file, report = tmp_path / "result.json", tmp_path / "r.html"
-    outputs = ("--report", report, "--profile", tmp_path / "p.yaml", "--gpu", "L4")
+    outputs = ("--report", report, "--profile", tmp_path / "p.yaml", "--gpu", "L4", "--gpus", "1")
     for nonsense in (*NONSENSE, ...):
         data = result(runs=[one(4, **FAILED)])
         *folders, name = path
@@ -499,7 +509,7 @@ def test_nonsense_in_a_result_is_one_line(
 def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     read = written(tmp_path, runs=[one(1, valid=False)], capacity=None, problems=["not valid: x"])
-    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4")
+    code, _, err = run("--read", read, "--profile", path, "--gpu", "L4", "--gpus", "1")
     assert code == 1
     assert err.splitlines()[0] == "not valid: x"
     assert "--profile: not written" in err.splitlines()[1]

@@ -60,6 +60,25 @@ def test_nothing_is_known_behind_a_gap() -> None:
     assert curve.within(1000) == 2
 
 
+def test_a_little_fall_is_noise_and_counts_as_none() -> None:
+    curve = Curve.of([(1, 60.0), (2, 57.0), (4, 59.0), (8, 100.0)], "p95")
+    assert curve.points == ((1, 60.0), (2, 60.0), (4, 60.0), (8, 100.0))
+    assert curve.within(59.5) == 0, "the higher one counts"
+    assert curve.within(70) == 5
+    # Many small falls do not add up unseen: each is held against the highest.
+    with pytest.raises(NoCurve, match="it is 60 at 1 and 56 at 4"):
+        Curve.of([(1, 60.0), (2, 58.0), (4, 56.0)], "p95")
+
+
+def test_a_share_of_a_gpu_need_not_be_whole() -> None:
+    """Three GPUs with 4, 8 and 16 generations together."""
+    curve = Curve.of([(4 / 3, 50.0), (8 / 3, 80.0), (16 / 3, 120.0)], "p95")
+    assert curve.within(50) == 1  # not more than at 1.33
+    assert curve.within(80) == 2  # 2.67
+    assert curve.within(90) == 3  # 2.67 + 2.67 * 10 / 40 = 3.33
+    assert curve.within(500) == 5
+
+
 @pytest.mark.parametrize(
     ("points", "said"),
     [
