@@ -79,7 +79,6 @@ def bench(
     key = inputs.api_key(key_env, key_file) if job is None else ""
     sound = _Sound(model, voice, language, encoding, sample_rate)
     wire = _Wire(protocol, contexts_per_socket, buffer_delay_ms, playback_buffer_ms, timeout)
-    searched = max_concurrency if concurrency is None and rate is None else None
     # Not at the top: other commands need not wait for what drives load.
     from sonic_eks.bench.measure import Plan
 
@@ -87,7 +86,7 @@ def bench(
         target=_target(inputs.service_url(url), key, sound, wire),
         load=_load(concurrency, rate, arrivals, generations=generations, seed=seed),
         slo=Slo(ttfb_ms=slo_ms, percentile=percentile, underrun_percent=underrun_percent),
-        max_concurrency=searched,
+        max_concurrency=max_concurrency if concurrency is rate is None else None,
         speaking_percent=speaking_percent,
         processes=processes or 1,
         max_processes=processes,
