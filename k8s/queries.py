@@ -74,12 +74,20 @@ def worker_query(
     -------
     str
         A query with one element without labels, or none.
+
+    Notes
+    -----
+    Where there may be no workers at all (`min_replicas` is 0), the queue alone is the demand as
+    long as Prometheus knows of no worker; without a queue the result is empty then, too.
     """
     where = {"component": "worker", "model": model}
+    targets = f"up{{{_selector(where)}}}"
     demand = _held(WORKER_LOAD, where, without_draining=ends_at_once)
     if queue is not None:
         demand = f"{demand} + ({queue} or vector(0))"
-    return _signal(demand, f"up{{{_selector(where)}}}", policy)
+        if policy.min_replicas == 0:
+            demand = f"({demand} or {queue} unless on () {targets})"
+    return _signal(demand, targets, policy)
 
 
 def standalone_query(

@@ -79,7 +79,15 @@ class Scaling(DeploymentChart):
                 minimum=policy.min_replicas,
                 maximum=policy.max_replicas,
                 triggers=[
-                    _prometheus("active_generations", query, policy.threshold),
+                    _prometheus(
+                        "active_generations",
+                        query,
+                        policy.threshold,
+                        # The reserve alone is no reason for a first worker.
+                        active_above=None
+                        if policy.min_replicas
+                        else policy.reserve_generations + 0.5,
+                    ),
                     *_schedules(config, model),
                 ],
             )
@@ -109,11 +117,13 @@ class Scaling(DeploymentChart):
                     "name": deployment,
                 },
                 "pollingInterval": PERIOD_SECONDS,
+                **({} if minimum else {"cooldownPeriod": self.config.scaling.zero_after_seconds}),
                 "minReplicaCount": minimum,
                 "maxReplicaCount": maximum,
                 "fallback": {
                     "failureThreshold": _FAILURES_UNTIL_FALLBACK,
-                    "replicas": minimum,
+                    # With none KEDA would take a silent metric for no demand.
+                    "replicas": max(minimum, 1),
                     "behavior": "currentReplicasIfHigher",
                 },
                 "advanced": {
@@ -138,7 +148,10 @@ def _queue(config: Configuration, model: Model) -> str | None:
     return queue_query(queue) if len(config.models) == 1 else None
 
 
-def _prometheus(name: str, query: str, target: float) -> Trigger:
+def _prometheus(
+    name: str, query: str, target: float, *, active_above: float | None = None
+) -> Trigger:
+    activation = {} if active_above is None else {"activationThreshold": _decimal(active_above)}
     return {
         "type": "prometheus",
         "name": name,
@@ -148,6 +161,7 @@ def _prometheus(name: str, query: str, target: float) -> Trigger:
             "serverAddress": PROMETHEUS_URL,
             "query": query,
             "threshold": _decimal(target),
+            **activation,
             # An empty answer is a fault, not zero streams.
             "ignoreNullValues": "false",
         },

@@ -141,14 +141,24 @@ def _of_gpu_nodes(config: Configuration) -> list[Notice]:
 
 def _of_the_queue(config: Configuration) -> list[Notice]:
     queue = config.scaling.queue
-    if len(config.models) == 1 or not queue.counted or queue.model_label is not None:
-        return []
-    return [
-        Notice(
-            "scaling.queue.modelLabel",
-            "no model's workers are scaled on the queue: nothing says which model it waits for",
+    found = []
+    if len(config.models) > 1 and queue.counted and queue.model_label is None:
+        found.append(
+            Notice(
+                "scaling.queue.modelLabel",
+                "no model's workers are scaled on the queue: nothing says which model it waits for",
+            )
         )
-    ]
+    for index, model in enumerate(config.models):
+        if model.min_replicas == 0:
+            found.append(
+                Notice(
+                    f"models.{index}.minReplicas",
+                    f"the first callers of {model.name} wait for a worker, up to"
+                    f" {config.scaling.cold_start_seconds} s (scaling.coldStartSeconds) and more",
+                )
+            )
+    return found
 
 
 def _of_standalone(config: Configuration) -> list[Notice]:

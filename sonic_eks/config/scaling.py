@@ -80,6 +80,8 @@ class Scaling(Section):
     """Pods removed at most in scaleDownPeriodSeconds."""
     scale_up_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 4
     """Pods added at most in 15 seconds."""
+    zero_after_seconds: Annotated[Int, Field(ge=60, le=86_400)] = 900
+    """Seconds without demand after which a model with minReplicas 0 has no worker."""
     scale_up_tolerance: Tolerance = 0.1
     """Share by which the signal may be over its target before pods are added."""
     scale_down_tolerance: Tolerance = 0.1

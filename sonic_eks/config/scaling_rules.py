@@ -72,7 +72,32 @@ def schedules_can_be_kept(c: Configuration) -> None:
                 )
 
 
+def a_first_caller_can_be_seen(c: Configuration) -> None:
+    """`models[].minReplicas: 0` needs the queue: without workers nothing else tells of a caller.
+
+    That is `topology: distributed` with `scaling.queue.counted`, with `modelLabel` where there
+    are several models, and not `scaling.overCapacity: refuse`.
+    """
+    queue = c.scaling.queue
+    reasons = (
+        (c.topology == "standalone", "a server that stands alone is what would tell of callers"),
+        (not queue.counted, "scaling.queue.counted is false, and nothing else tells of callers"),
+        (
+            len(c.models) > 1 and queue.model_label is None,
+            "scaling.queue.modelLabel is unset, and nothing tells whom callers wait for",
+        ),
+        (c.scaling.over_capacity == "refuse", "what scaling.overCapacity refuses does not wait"),
+    )
+    for index, model in enumerate(c.models):
+        for holds, reason in reasons:
+            if model.min_replicas == 0 and holds:
+                raise Refusal(
+                    0, f"2 or more: {reason}", nearest="2", field=f"models.{index}.minReplicas"
+                )
+
+
 SCALING_RULES = (
     the_queue_has_a_meaning,
     schedules_can_be_kept,
+    a_first_caller_can_be_seen,
 )

@@ -66,8 +66,8 @@ class Model(Section):
     """Repository of the worker image in the vendor's registry."""
     traffic: Traffic | None = None
     """What callers ask of it; unset: not known."""
-    min_replicas: Annotated[Int, Field(ge=2, le=500)] | None = None
-    """Worker pods at least, so that one may be lost; unset: from the traffic, else 2."""
+    min_replicas: Annotated[Int, Field(ge=0, le=500)] | None = None
+    """Worker pods at least, so that one may be lost; unset: from the traffic, else 2; 0: none."""
     max_replicas: Annotated[Int, Field(ge=2, le=500)] | None = None
     """Worker pods at most; unset: from the traffic, else 8."""
     max_concurrent_streams: Annotated[Int, Field(ge=1, le=1024)] | None = None
@@ -96,6 +96,19 @@ class Model(Section):
     """CPU request of a worker pod in millicores; unset: 3/4 of the node's share of one GPU."""
     memory_mib: Annotated[Int, Field(ge=1024, le=4_194_304)] | None = None
     """Memory request and limit of a worker in MiB; unset: 3/4 of the node's share of one GPU."""
+
+    @field_validator("min_replicas")
+    @classmethod
+    def _not_one(cls, value: int | None) -> int | None:
+        """`minReplicas` is not 1."""
+        if value == 1:
+            raise Refusal(
+                value,
+                "a whole number, 2 to 500, as one worker goes with its node; or 0, for none while"
+                " nobody calls",
+                nearest="2",
+            )
+        return value
 
     @model_validator(mode="after")
     def _environment(self) -> Self:

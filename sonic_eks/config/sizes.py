@@ -134,7 +134,8 @@ def _room(c: Configuration) -> float:
 
 def free_in_trough(c: Configuration, model: Model, demand: Demand, reserve: float) -> float:
     """Return the slots that are free on a model's workers in the quietest hours."""
-    running = max(model.min_replicas or LEAST_WORKERS, workers(c, demand.trough, reserve))
+    least = LEAST_WORKERS if model.min_replicas is None else model.min_replicas
+    running = max(least, workers(c, demand.trough, reserve))
     return running * c.generations_per_gpu - demand.trough
 
 

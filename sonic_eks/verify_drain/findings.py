@@ -203,6 +203,11 @@ class Findings:
         """``drain.idleSeconds``: twice the longest pause in a generation, within its bounds."""
         return min(max(MIN_IDLE_SECONDS, math.ceil(2 * self.longest_gap_seconds)), MAX_IDLE_SECONDS)
 
+    @property
+    def over_capacity(self) -> str | None:
+        """``scaling.overCapacity``; None: not clear from this."""
+        return _OVER_CAPACITY.get(self.capacity.kind)
+
     def evidence(self) -> list[str]:
         """Return what it rests on, a line each."""
         seen = self.capacity
@@ -236,6 +241,8 @@ class Findings:
                 lines.append(f"  # {why}")
                 lines += [f"  worker: {worker}"] if worker else []
         lines.append(f"  idleSeconds: {self.idle_seconds}")
+        if self.over_capacity is not None:
+            lines += ["scaling:", f"  overCapacity: {self.over_capacity}"]
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -244,9 +251,12 @@ class Findings:
             **asdict(self),
             "behaviour": self.sigterm.behaviour if self.sigterm else None,
             "idleSeconds": self.idle_seconds,
+            "overCapacity": self.over_capacity,
             "evidence": self.evidence(),
         }
 
+
+_OVER_CAPACITY = {OverCapacity.REJECTS: "refuse", OverCapacity.QUEUES: "queue"}
 
 _CAPACITY_SAYS = {
     OverCapacity.REJECTS: "refuses what is over its capacity, so callers must try again",

@@ -83,6 +83,16 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             ],
         ),
     ),
+    # One model has workers only while somebody calls.
+    "zero": with_values(
+        ("models", [{"name": "sonic-3"}, {"name": "rare", "minReplicas": 0, "maxReplicas": 4}]),
+        ("nodes.gpu.maxNodes", 13),
+        ("scaling.queue.modelLabel", "offering"),
+        ("scaling.lookAheadSeconds", 0),
+        ("scaling.reserveGenerations", 3),
+        ("scaling.overCapacity", "queue"),
+        ("scaling.zeroAfterSeconds", 1200),
+    ),
     "two-models": with_values(("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
     "no-spare-gpu": with_values(
         ("models", [{"minReplicas": 4, "maxReplicas": 4}]),

@@ -89,3 +89,40 @@ def test_a_restart_of_the_api_is_no_trend(evaluate: Evaluate) -> None:
     times = [f"{seconds}s" for seconds in range(330, 600, 15)]
     # Ten, and for the four scrapes that were lost three more.
     evaluate(f"sum(({query(deployment='default')}) > bool 13.5)", data, dict.fromkeys(times, 0))
+
+
+RARE = "sonic-worker-rare"
+"""May have no worker at all; three generations are held free."""
+
+
+def rare_queue(values: str, up: str = "1x500") -> list[Series]:
+    return queue("x", values, up, offering="rare")
+
+
+def test_without_workers_the_queue_is_the_demand(evaluate: Evaluate) -> None:
+    expression = query(RARE, "zero")
+    evaluate(expression, rare_queue("0x59 4x100"), {"290s": 0 + 3, "300s": 4 + 3})
+    # Another model's callers are nobody's reason.
+    evaluate(expression, queue("x", "9x100", offering="sonic-3"), {"300s": None})
+
+
+def test_with_workers_their_load_counts_too(evaluate: Evaluate) -> None:
+    data = [*series("a", "_x29 0x30 2x100", up="_x29 1x500", model="rare"), *rare_queue("4x500")]
+    evaluate(query(RARE, "zero"), data, {"140s": 4 + 3, "160s": 4 + 3, "320s": 2 + 4 + 3})
+
+
+def test_without_workers_silence_is_no_zero(evaluate: Evaluate) -> None:
+    # The API cannot be scraped: held for ten minutes, then nothing is known.
+    data = rare_queue("5x59 stale", up="1x59 0x500")
+    evaluate(query(RARE, "zero"), data, {"295s": 8, "800s": 8, "920s": None})
+    evaluate(query(RARE, "zero"), [], {"300s": None})
+
+
+def test_workers_that_say_nothing_are_no_zero_either(evaluate: Evaluate) -> None:
+    data = [*series("a", "_x500", model="rare"), *rare_queue("0x500")]
+    evaluate(query(RARE, "zero"), data, {"300s": None})
+
+
+def test_a_queue_that_falls_silent_leaves_the_workers_load(evaluate: Evaluate) -> None:
+    data = [*series("a", "2x500", model="rare"), *rare_queue("1x59 stale", up="1x59 stale")]
+    evaluate(query(RARE, "zero"), data, {"295s": 2 + 1 + 3, "400s": 2 + 3})

@@ -54,10 +54,11 @@ def test_bounds_are_those_of_the_configuration() -> None:
 def test_a_silent_metric_keeps_what_is_there(deployment: str) -> None:
     for found in kinds(deployment, "ScaledObject"):
         spec = found["spec"]
-        assert 1 <= spec["minReplicaCount"] <= spec["maxReplicaCount"]
+        assert 0 <= spec["minReplicaCount"] <= spec["maxReplicaCount"]
         assert spec["fallback"] == {
             "failureThreshold": 3,
-            "replicas": spec["minReplicaCount"],
+            # KEDA takes a fallback of none for none at all, and the silence for no demand.
+            "replicas": max(1, spec["minReplicaCount"]),
             "behavior": "currentReplicasIfHigher",
         }
         assert spec["triggers"][0]["metadata"]["ignoreNullValues"] == "false"
@@ -78,6 +79,16 @@ def test_up_is_fast_and_down_is_slow() -> None:
         "tolerance": "0.1",
         "policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}],
     }
+
+
+def test_a_model_may_have_no_worker_while_nobody_calls() -> None:
+    rare, always = scaler("sonic-worker-rare", "zero"), scaler("sonic-worker-sonic-3", "zero")
+    assert (rare["minReplicaCount"], rare["cooldownPeriod"]) == (0, 1200)
+    # Three generations are held free: they alone are nobody's call.
+    assert rare["triggers"][0]["metadata"]["activationThreshold"] == "3.5"
+    assert always["minReplicaCount"] == 2
+    assert "cooldownPeriod" not in always
+    assert "activationThreshold" not in always["triggers"][0]["metadata"]
 
 
 def test_each_direction_has_a_tolerance_of_its_own() -> None:

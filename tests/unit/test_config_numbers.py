@@ -53,6 +53,7 @@ BOUNDS = {
     "scaling.lookAheadSeconds": (0, 3600),
     "scaling.lookAheadWindowSeconds": (60, 1800),
     "scaling.reserveGenerations": (0, 100_000),
+    "scaling.zeroAfterSeconds": (60, 86_400),
     "scaling.scaleUpPodsPerPeriod": (1, 100),
     "edge.listenerPort": (1, 65_535),
     "edge.tcpIdleTimeoutSeconds": (60, 6000),

@@ -152,6 +152,60 @@ def test_what_was_meant(tmp_path: Path, changes: Changes, nearest: str) -> None:
     assert fault_of(with_values(*changes), tmp_path).endswith(f"; nearest: {nearest}")
 
 
+NONE_OF_TWO = [{"name": "a"}, {"name": "b", "minReplicas": 0}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ([("models", [{"minReplicas": 1}])], "models.0.minReplicas: got 1; allowed: a whole numb"),
+        (
+            [("models", [{"minReplicas": 0}]), ("scaling.queue.counted", False)],
+            "models.0.minReplicas: got 0; allowed: 2 or more: scaling.queue.counted is false, and",
+        ),
+        (
+            [("models", NONE_OF_TWO), ("nodes.gpu.maxNodes", 17)],
+            "models.1.minReplicas: got 0; allowed: 2 or more: scaling.queue.modelLabel is unset, a",
+        ),
+        (
+            [("models", [{"minReplicas": 0}]), ("scaling.overCapacity", "refuse")],
+            "models.0.minReplicas: got 0; allowed: 2 or more: what scaling.overCapacity refuses do",
+        ),
+        (
+            [("topology", "standalone"), ("models", [{"image": "server", "minReplicas": 0}])],
+            "models.0.minReplicas: got 0; allowed: 2 or more: a server that stands alone is what w",
+        ),
+    ],
+)
+def test_none_at_all_where_nobody_would_notice_a_caller(
+    tmp_path: Path, changes: Changes, fault: str
+) -> None:
+    said = fault_of(with_values(*changes), tmp_path)
+    assert said.startswith(fault)
+    assert said.endswith("; nearest: 2")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("models", [{"minReplicas": 0}])],
+        [("models", [{"minReplicas": 0}]), ("scaling.overCapacity", "queue")],
+        [
+            ("models", NONE_OF_TWO),
+            ("nodes.gpu.maxNodes", 17),
+            ("scaling.queue.modelLabel", "offering"),
+        ],
+    ],
+)
+def test_none_at_all(changes: Changes) -> None:
+    config = config_of(*changes)
+    model = config.models[-1]
+    assert worker_policy(config, model).min_replicas == 0
+    told = {n.field: n.text for n in warnings(Deployment(config, Catalogue(config)))}
+    # Who calls first waits for a worker's start: 180 seconds by default.
+    assert "180 s" in told[f"models.{len(config.models) - 1}.minReplicas"]
+
+
 def test_a_schedule_is_checked_against_the_models_that_it_is_for() -> None:
     models = [{"name": "a", "maxReplicas": 4}, {"name": "b", "maxReplicas": 8}]
     named = [MORNING | {"models": ["b"]}]

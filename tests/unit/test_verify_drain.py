@@ -144,6 +144,25 @@ def test_the_configuration_that_fits(
     assert configured.drain.worker == (worker or "sigterm")
 
 
+@pytest.mark.parametrize(
+    ("kind", "set_to"),
+    [
+        (OverCapacity.QUEUES, "queue"),
+        (OverCapacity.REJECTS, "refuse"),
+        # Neither: it slows all of them down, or it breaks.
+        (OverCapacity.TAKES_ALL, None),
+        (OverCapacity.FAILS, None),
+    ],
+)
+def test_what_it_does_over_capacity_is_a_setting(
+    tmp_path: Path, kind: OverCapacity, set_to: str | None
+) -> None:
+    findings = Findings("http://h", None, "2026-11-30", 0.4, CapacitySeen(kind, 16, 8))
+    configured = load(VALID | yaml.safe_load(findings.to_yaml()), tmp_path)
+    assert configured.scaling.over_capacity == set_to
+    assert findings.to_dict()["overCapacity"] == set_to
+
+
 @pytest.mark.parametrize(("gap", "idle"), [(0.0, 2), (1.0, 2), (1.01, 3), (4.9, 10), (45.0, 60)])
 def test_idle_seconds_are_twice_the_longest_pause(gap: float, idle: int) -> None:
     capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
@@ -203,10 +222,11 @@ def test_what_a_service_says_is_no_part_of_the_configuration() -> None:
         f"http://h{HOSTILE}", f"pod {HOSTILE}", "2026-11-30", 0.4, capacity, notes=[HOSTILE]
     )
     text = findings.to_yaml()
-    assert yaml.safe_load(text) == {"drain": {"idleSeconds": 2}}
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
         "drain:",
         "  idleSeconds: 2",
+        "scaling:",
+        "  overCapacity: refuse",
     ]
     assert text.replace("\n", "").isprintable()
     assert all(line.isprintable() for line in findings.to_dict()["evidence"])
