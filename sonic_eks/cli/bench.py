@@ -86,7 +86,7 @@ def bench(
         target=_target(inputs.service_url(url), key, sound, wire),
         load=_load(concurrency, rate, arrivals, generations=generations, seed=seed),
         slo=Slo(ttfb_ms=slo_ms, percentile=percentile, underrun_percent=underrun_percent),
-        max_concurrency=max_concurrency if concurrency is rate is None else None,
+        max_concurrency=None if concurrency or rate else max_concurrency,
         speaking_percent=speaking_percent,
         processes=processes or 1,
         max_processes=processes,

@@ -75,7 +75,7 @@ def generations_per_conversation(c: Configuration, traffic: Traffic) -> float:
 
 
 def _measured_factor(c: Configuration) -> float | None:
-    """Return the p95 (else p50) at the lowest measured concurrency that a GPU carries or more.
+    """Return the p95 (else a lower one) at the lowest measured concurrency that a GPU carries or more.
 
     The mean is not published; p95 is on the safe side of it.
     """
@@ -84,7 +84,7 @@ def _measured_factor(c: Configuration) -> float | None:
         return None
     for point in profile.points:
         if point.concurrency / profile.gpus >= c.generations_per_gpu and point.rtf is not None:
-            return point.rtf.p95 or point.rtf.p50
+            return point.rtf.p95 or point.rtf.p90 or point.rtf.p50
     return None
 
 
