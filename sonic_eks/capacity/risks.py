@@ -46,7 +46,9 @@ def of_utilization(config: Configuration) -> str:
 
 
 def of_min_replicas(config: Configuration, model: Model, demand: Demand | None) -> str:
-    """Say what a pinned minimum costs around the clock."""
+    """Say what a pinned minimum costs around the clock, or whom it lets wait."""
+    if model.min_replicas == 0:
+        return f"a first caller waits for a cold start, {config.scaling.cold_start_seconds} s"
     if demand is None or model.min_replicas is None:
         return ""
     wanted = max(

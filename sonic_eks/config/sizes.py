@@ -75,7 +75,7 @@ def generations_per_conversation(c: Configuration, traffic: Traffic) -> float:
 
 
 def _measured_factor(c: Configuration) -> float | None:
-    """Return the p95 (else a lower one) at the lowest measured concurrency that a GPU carries or more.
+    """Return the p95, else a lower one, at the first point with a GPU's generations or more.
 
     The mean is not published; p95 is on the safe side of it.
     """

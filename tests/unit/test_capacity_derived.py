@@ -172,6 +172,11 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "models.0.maxBatchSize",
             "below the 2 that scaling counts on",
         ),
+        (
+            [("models", [{"minReplicas": 0}]), ("scaling.coldStartSeconds", 240)],
+            "models.0.minReplicas",
+            "a first caller waits for a cold start, 240 s",
+        ),
         # 35 generations come before a new node has a worker, 20 slots are free.
         (
             [*BUSY, ("scaling.headroomGpus", 1)],
