@@ -402,3 +402,26 @@ def test_the_readme_shows_what_is_printed(run: Run, monkeypatch: pytest.MonkeyPa
     shown = [line for line in passage.split("```")[1].splitlines() if line not in ("", "...")]
     assert len(shown) > 10
     assert [line for line in shown if line not in out.splitlines()] == []
+
+
+@pytest.mark.parametrize(
+    ("scaling", "mark", "risk"),
+    [
+        # The vendor's H100 table: 55 ms at 2 and 115 at 4, 80 ms for the worker; 225 at 12.
+        ({}, "measured", None),
+        ({"generationsPerGpu": 2}, "pinned", None),
+        ({"generationsPerGpu": 12}, "pinned", r"more than the 2 that keep 80 ms: p95 is 225 ms"),
+        ({"generationsPerGpu": 1}, "pinned", r"costs 2\.0 times the GPUs"),
+    ],
+)
+def test_a_pinned_value_says_what_it_costs_or_risks(
+    run: Run, tmp_path: Path, scaling: dict[str, int], mark: str, risk: str | None
+) -> None:
+    nodes = {"gpu": {"instanceType": "p5.4xlarge"}}
+    _, out, _ = run(changed(tmp_path, scaling=scaling, nodes=nodes))
+    section = out.split("\n\n")[1]
+    assert section.startswith("Capacity for 100 ms at p95 on H100\n")
+    assert re.search(rf"^  scaling\.generationsPerGpu +\d+ +generations +{mark} ", section, re.M)
+    said = re.findall(r"^  scaling\.generationsPerGpu: (.*)$", section, re.M)
+    assert len(said) == (0 if risk is None else 1)
+    assert risk is None or re.search(risk, said[0])

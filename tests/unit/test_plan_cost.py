@@ -115,6 +115,15 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=4, gpus=4, serving=6, system=4),
         Fleet(gpu=9, gpus=9, serving=6, system=4),
     ),
+    "the second base comes on top of the limit": (
+        [
+            ("nodes.upgrade", "replaceGroup"),
+            ("nodes.generations", [1, 2]),
+            ("scaling.headroomGpus", 5),
+        ],
+        Fleet(gpu=7, gpus=7, serving=6, system=4),
+        Fleet(gpu=11, gpus=11, serving=6, system=4),
+    ),
     "more API pods than the serving nodes hold": (
         # 78 % of 4 vCPUs are 3120 millicores: three pods of 1000, with 20 each for their gates.
         [("api.maxReplicas", 12)],
