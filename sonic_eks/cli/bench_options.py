@@ -85,8 +85,9 @@ ProtocolOption = Annotated[Protocol, typer.Option(help="How audio is asked for."
 ContextsOption = Annotated[
     int, typer.Option(min=1, max=1000, help="Generations that share a WebSocket.")
 ]
+# The vendor's SDK, cartesia 4.2.0, GenerationRequest: 0 to 5000 ms.
 BufferDelayOption = Annotated[
-    int, typer.Option(min=0, max=60_000, help="max_buffer_delay_ms of each request.")
+    int, typer.Option(min=0, max=5000, help="max_buffer_delay_ms of each request.")
 ]
 PlaybackOption = Annotated[
     int, typer.Option(min=0, max=60_000, help="Audio in ms that a listener collects first.")

@@ -143,21 +143,20 @@ class Experiment:
         streams = max(1, min(self.settings.streams, findings.capacity.together - 1))
         others = await self._others(subject)
         async with contextlib.AsyncExitStack() as stack:
-            roads = await self._roads(stack, streams)
-            # Ready before they are needed: without work for seconds the hook may end.
-            later = await self._roads(stack, streams if subject.has_pre_stop else 0)
-            old = await self._begin(text, roads)
+            # Both now: without work for the seconds that they take, a preStop hook may end.
+            first, second = [await self._roads(stack, streams) for _ in range(2)]
+            old = await self._begin(text, first)
             try:
                 if subject.has_pre_stop:
                     self.say("it is marked as going")
                     await subject.announce_end(self._longest(text))
                     findings.pre_stop_served = await self._during_pre_stop(old)
-                    # Those from before are over: they could end at SIGTERM, not by it.
-                    old = await self._begin(text, later)
                 else:
-                    findings.notes.append(
-                        "it has no preStop hook, so new work during one was not tried"
-                    )
+                    findings.notes.append("it has no preStop hook, so none was tried")
+                # What is cut without SIGTERM too, or ends just then, would be no finding.
+                await all_ended(old)
+                _all_completed(old)
+                old = await self._begin(text, second)
                 self.say("SIGTERM")
                 await subject.terminate()
                 signalled = asyncio.get_running_loop().time()
@@ -192,12 +191,8 @@ class Experiment:
         attempts = [self._start(text, road.url) for road in roads]
         while not all(one.delivered for one in attempts):
             for one in attempts:
-                if one.ended and not one.completed:
-                    raise SonicEksError(
-                        f"a generation failed before SIGTERM: {one.failure}; is the service healthy"
-                        " and else idle, and does a preStop hook last until then?",
-                        exit_status=PROBLEM_FOUND,
-                    )
+                if one.ended:
+                    _all_completed([one])
             await asyncio.sleep(_LOOK_SECONDS / 10)
         if any(one.ended for one in attempts):
             raise SonicEksError(
@@ -321,6 +316,16 @@ class Experiment:
             moments = [moment for moment, _ in one.generation.parts or ()]
             gaps += [b - a for a, b in itertools.pairwise(moments)]
         return max(gaps)
+
+
+def _all_completed(attempts: Sequence[Attempt]) -> None:
+    for one in attempts:
+        if not one.completed:
+            raise SonicEksError(
+                f"a generation failed before SIGTERM: {one.failure}; is the service healthy and"
+                " else idle, and does a preStop hook, where there is one, last until then?",
+                exit_status=PROBLEM_FOUND,
+            )
 
 
 async def _end_of(subject: Subject) -> float:

@@ -30,7 +30,7 @@ WORKERS = {
 
 QUICK = Settings(streams=2, stream_characters=700, watch_seconds=1.5, offer_seconds=0.8)
 # On a clock that is so much faster, a text that lasts as long.
-SETTINGS = replace(QUICK, max_concurrency=16, stream_characters=5000)
+SETTINGS = replace(QUICK, max_concurrency=16, stream_characters=3500)
 CLOCK = 8
 
 
@@ -110,3 +110,27 @@ def test_without_something_to_end_it_learns_the_rest(tmp_path: Path) -> None:
     assert found.sigterm is None
     assert yaml.safe_load(found.to_yaml()) == {"drain": {"idleSeconds": 2}}
     assert "SIGTERM was not tried" in found.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        ("reject", OverCapacity.REJECTS, "a generation failed before SIGTERM: rejected"),
+        ("hang", OverCapacity.FAILS, "a generation failed before SIGTERM: timeout"),
+        ("stall", OverCapacity.FAILS, "a generation failed before SIGTERM: timeout"),
+        ("close", OverCapacity.FAILS, "a generation failed before SIGTERM: closed"),
+    ],
+)
+def test_a_service_that_is_broken_teaches_nothing(
+    tmp_path: Path, fault: str, kind: OverCapacity, said: str
+) -> None:
+    """What would be cut anyway tells nothing of SIGTERM, and nothing is ended for it."""
+    with served(tmp_path, "--clock", CLOCK, "--fault", fault) as service:
+        subject = LocalProcess(service.process.pid)
+        impatient = experiment(service.url, subject)
+        impatient.target = replace(impatient.target, timeout_seconds=1.0)
+        found = asyncio.run(impatient.run())
+        assert service.process.poll() is None
+    assert found.capacity.kind is kind, found.evidence()
+    assert said in found.unclear, found.evidence()
+    assert "worker:" not in found.to_yaml().replace("# worker:", "")

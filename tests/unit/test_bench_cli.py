@@ -87,6 +87,8 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
         ([URL, "--percentile", "101"], "--percentile: got 101.0; allowed: above 0, at most 100"),
         ([URL, "--underrun-percent", "-1"], "--underrun-percent: got -1.0; allowed: 0 to 100"),
         ([URL, "--speaking-percent", "0"], "--speaking-percent: got 0.0; allowed: above 0"),
+        ([URL, "--buffer-delay-ms", "-1"], "buffer-delay-ms"),
+        ([URL, "--buffer-delay-ms", "5001"], "buffer-delay-ms"),
         ([URL, "--timeout", "0"], "--timeout: got 0.0; allowed: above 0"),
         ([URL, "--encoding", "mp3"], "--encoding: got 'mp3'; allowed: pcm_f32le, pcm_s16le"),
         ([URL, "--protocol", "grpc"], "grpc"),

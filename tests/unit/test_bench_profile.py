@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from pydantic.alias_generators import to_camel
 
 from sonic_eks.bench.profile import to_yaml
-from sonic_eks.config.profile import load_profile
+from sonic_eks.config.profile import Profile, load_profile
 from sonic_eks.errors import SonicEksError
 from tests.expected.vendor_capacity import RECOMMENDED, TABLES
 from tests.synth import ROOT
@@ -46,6 +48,23 @@ def test_every_gpu_of_the_vendor_has_a_profile() -> None:
         ]
         assert rows == TABLES.get(profile.gpu, [])
         assert bool(rows) == (profile.release == "sonic-20260503")
+
+
+def test_the_documentation_names_every_key() -> None:
+    """docs/benchmarking.md, "Profiles": each key of a profile and of its points, and no other."""
+    text = (ROOT / "docs" / "benchmarking.md").read_text()
+    section = text.partition("\n## Profiles\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    keys = {key for first, _ in rows for key in re.findall(r"`(\w+)`", first)}
+    assert keys == {
+        *("gpu", "model", "release", "side", "source", "dated", "points"),
+        "recommendedConcurrency",
+    }
+    [points] = [meaning for first, meaning in rows if "`points`" in first]
+    assert set(re.findall(r"`(\w+)`", points)) == {
+        *("concurrency", "firstAudioMs", "rtf", "charactersPerSecond", "p50", "p90", "p95", "p99")
+    }
+    assert keys == {to_camel(name) for name in Profile.model_fields}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

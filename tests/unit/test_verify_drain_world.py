@@ -42,6 +42,8 @@ class World:
         How long the order to end it takes, SIGTERM being its first act.
     late_seconds : float
         How late its end is seen.
+    cuts_after : float or None
+        After so many seconds it cuts a generation, SIGTERM or not.
     patience_seconds : float
         How late whoever is in between tells the caller of a generation that is cut.
     """
@@ -56,6 +58,7 @@ class World:
     patience_seconds: float = 0.0
     pre_stop: bool = False
     ready_others: list[str] = field(default_factory=list)
+    cuts_after: float | None = None
     broken: Callable[[], None] = lambda: None
 
     busy = most = 0
@@ -136,8 +139,11 @@ class OfWorld(Experiment):
         world.busy += 1
         world.most = max(world.most, world.busy) if world.signalled is not None else 0
         try:
-            for _ in range(round(seconds / STEP)):
+            for step in range(round(seconds / STEP)):
                 await asyncio.sleep(STEP)
+                if world.cuts_after is not None and step * STEP >= world.cuts_after:
+                    one.outcome, one.detail = Outcome.CLOSED, "too long"
+                    return
                 if world.dead is not None and not successor:
                     one.outcome, one.detail = Outcome.CLOSED, "the connection broke"
                     await asyncio.sleep(world.patience_seconds)
@@ -258,6 +264,16 @@ def test_what_was_learned_before_a_failure_is_told() -> None:
     assert "4 at a time: refuses what is over its capacity" in text
     assert "# - SIGTERM: kubectl exec: no kill" in text
     assert yaml.safe_load(text)["drain"] == {"idleSeconds": 2}
+
+
+@pytest.mark.parametrize("pre_stop", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_cut_without_sigterm_is_no_finding(way: str, pre_stop: bool) -> None:
+    """A limit of the service's own, in reach of the long generations alone."""
+    world = World(way, cuts_after=3.0, pre_stop=pre_stop)
+    found = learn(world)
+    assert "a generation failed before SIGTERM: closed: too long" in found.unclear
+    assert world.signalled is None
 
 
 def test_a_service_that_makes_nothing_is_told_of() -> None:
