@@ -172,6 +172,14 @@ class CapacitySeen:
     together: int
     detail: str = ""
 
+    @property
+    def setting(self) -> str | None:
+        """``scaling.overCapacity``; None where this does not tell."""
+        if self.kind is OverCapacity.REJECTS:
+            return "refuse"
+        # One that nobody has heard of within the timeout may wait, or be lost.
+        return "queue" if self.kind is OverCapacity.QUEUES and not self.detail else None
+
 
 @dataclass
 class Findings:
@@ -202,11 +210,6 @@ class Findings:
     def idle_seconds(self) -> int:
         """``drain.idleSeconds``: twice the longest pause in a generation, within its bounds."""
         return min(max(MIN_IDLE_SECONDS, math.ceil(2 * self.longest_gap_seconds)), MAX_IDLE_SECONDS)
-
-    @property
-    def over_capacity(self) -> str | None:
-        """``scaling.overCapacity``; None: not clear from this."""
-        return _OVER_CAPACITY.get(self.capacity.kind)
 
     def evidence(self) -> list[str]:
         """Return what it rests on, a line each."""
@@ -241,8 +244,8 @@ class Findings:
                 lines.append(f"  # {why}")
                 lines += [f"  worker: {worker}"] if worker else []
         lines.append(f"  idleSeconds: {self.idle_seconds}")
-        if self.over_capacity is not None:
-            lines += ["scaling:", f"  overCapacity: {self.over_capacity}"]
+        if self.capacity.setting is not None:
+            lines += ["scaling:", f"  overCapacity: {self.capacity.setting}"]
         return "\n".join(lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,12 +254,10 @@ class Findings:
             **asdict(self),
             "behaviour": self.sigterm.behaviour if self.sigterm else None,
             "idleSeconds": self.idle_seconds,
-            "overCapacity": self.over_capacity,
+            "overCapacity": self.capacity.setting,
             "evidence": self.evidence(),
         }
 
-
-_OVER_CAPACITY = {OverCapacity.REJECTS: "refuse", OverCapacity.QUEUES: "queue"}
 
 _CAPACITY_SAYS = {
     OverCapacity.REJECTS: "refuses what is over its capacity, so callers must try again",

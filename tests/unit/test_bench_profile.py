@@ -57,7 +57,7 @@ def test_the_documentation_names_every_key() -> None:
     rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
     keys = {key for first, _ in rows for key in re.findall(r"`(\w+)`", first)}
     assert keys == {
-        *("gpu", "model", "release", "side", "source", "dated", "points"),
+        *("gpu", "gpus", "model", "release", "side", "source", "dated", "points"),
         "recommendedConcurrency",
     }
     [points] = [meaning for first, meaning in rows if "`points`" in first]

@@ -145,22 +145,24 @@ def test_the_configuration_that_fits(
 
 
 @pytest.mark.parametrize(
-    ("kind", "set_to"),
+    ("capacity", "setting"),
     [
-        (OverCapacity.QUEUES, "queue"),
-        (OverCapacity.REJECTS, "refuse"),
-        # Neither: it slows all of them down, or it breaks.
-        (OverCapacity.TAKES_ALL, None),
-        (OverCapacity.FAILS, None),
+        (CapacitySeen(OverCapacity.REJECTS, 8, 4, "status 429: busy"), "refuse"),
+        (CapacitySeen(OverCapacity.QUEUES, 8, 4), "queue"),
+        # those without an answer may wait, or be lost
+        (CapacitySeen(OverCapacity.QUEUES, 8, 4, "4 of 8 got no audio"), None),
+        (CapacitySeen(OverCapacity.TAKES_ALL, 32, 32), None),
+        (CapacitySeen(OverCapacity.FAILS, 8, 4, "closed: x"), None),
     ],
 )
-def test_what_it_does_over_capacity_is_a_setting(
-    tmp_path: Path, kind: OverCapacity, set_to: str | None
+def test_what_it_does_over_capacity_is_configured(
+    tmp_path: Path, capacity: CapacitySeen, setting: str | None
 ) -> None:
-    findings = Findings("http://h", None, "2026-11-30", 0.4, CapacitySeen(kind, 16, 8))
+    findings = Findings("http://h", None, "2026-11-30", 0.4, capacity, seen(0, 4, 0, 0.1))
+    assert findings.to_dict()["overCapacity"] == setting
     configured = load(VALID | yaml.safe_load(findings.to_yaml()), tmp_path)
-    assert configured.scaling.over_capacity == set_to
-    assert findings.to_dict()["overCapacity"] == set_to
+    assert configured.scaling.over_capacity == setting
+    assert configured.drain.worker == "wait-idle"
 
 
 @pytest.mark.parametrize(("gap", "idle"), [(0.0, 2), (1.0, 2), (1.01, 3), (4.9, 10), (45.0, 60)])
@@ -222,6 +224,7 @@ def test_what_a_service_says_is_no_part_of_the_configuration() -> None:
         f"http://h{HOSTILE}", f"pod {HOSTILE}", "2026-11-30", 0.4, capacity, notes=[HOSTILE]
     )
     text = findings.to_yaml()
+    assert set(yaml.safe_load(text)) == {"drain", "scaling"}
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
         "drain:",
         "  idleSeconds: 2",

@@ -263,7 +263,8 @@ def test_what_was_learned_before_a_failure_is_told() -> None:
     text = found.to_yaml()
     assert "4 at a time: refuses what is over its capacity" in text
     assert "# - SIGTERM: kubectl exec: no kill" in text
-    assert yaml.safe_load(text)["drain"] == {"idleSeconds": 2}
+    expected = {"drain": {"idleSeconds": 2}, "scaling": {"overCapacity": "refuse"}}
+    assert yaml.safe_load(text) == expected
 
 
 @pytest.mark.parametrize("pre_stop", [False, True])
