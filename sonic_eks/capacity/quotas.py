@@ -1,8 +1,8 @@
 """The vCPU quotas of Amazon EC2 that a deployment needs, by the names of Service Quotas.
 
 Names and codes: Amazon EC2 user guide, "On-Demand Instance quotas" and "Spot Instance quotas";
-Service Quotas, Amazon EC2. Nodes of a Capacity Reservation count too; those of a Capacity Block do
-not.
+Service Quotas, Amazon EC2. Nodes of reservations and Capacity Blocks are counted like any other: a
+quota that is too large costs nothing.
 """
 
 from __future__ import annotations
