@@ -13,6 +13,7 @@ import yaml
 from sonic_eks.config.instances import instance_types
 from sonic_eks.errors import BAD_INPUT, SonicEksError
 from sonic_eks.plan.prices import Price, PriceList, Prices, read_prices, shipped_prices
+from tests.synth import ROOT
 
 SHEET: dict[str, Any] = {
     "region": "eu-west-1",
@@ -201,6 +202,14 @@ def test_what_is_no_sheet(tmp_path: Path, changes: dict[str, object], said: str)
 )
 def test_what_is_no_file_of_prices(tmp_path: Path, content: str | bytes, said: str) -> None:
     assert said in refusal(written(tmp_path, content))
+
+
+def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
+    passage = (ROOT / "docs" / "capacity.md").read_text().split("\n### Prices\n")[1]
+    prices = read_prices(written(tmp_path, passage.split("```yaml\n")[1].split("```")[0]))
+    assert [dict(sheet.figures()) for sheet in prices.sheets] == [
+        {"g6e.2xlarge": 1.79, "eksCluster": 0.10, "lustre250": 0.21}
+    ]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

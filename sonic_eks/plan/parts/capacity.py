@@ -19,7 +19,7 @@ def capacity(context: Context) -> Section:
     gpu = config.gpu_type.gpu or config.gpu_type.name
     return Section(
         title=f"Capacity for {slo.ttfb_ms} ms at p{slo.percentile} on {gpu}",
-        headings=("value of", "", "unit", "is", "since"),
+        headings=("value of", "is", "unit", "mark", "why"),
         rows=tuple((one.name, _shown(one.value), one.unit, one.mark, one.reason) for one in values),
         notes=tuple(f"{one.name}: {one.risk}" for one in values if one.risk),
         data={
