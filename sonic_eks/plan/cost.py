@@ -81,7 +81,7 @@ def _nodes(config: Configuration, prices: PriceList) -> list[Item]:
     low, high = least(config), most(config)
     pools = config.nodes
     rows: list[tuple[str, GpuPool | CpuPool, int, int]] = [
-        ("GPU nodes" if config.gpu_type.gpus else "serving nodes", pools.gpu, low.gpu, high.gpu),
+        ("GPU nodes" if config.gpu_type.gpus else "stand-in nodes", pools.gpu, low.gpu, high.gpu),
         ("system nodes", pools.system, low.system, high.system),
     ]
     if config.has_serving_nodes:

@@ -76,8 +76,14 @@ PAIR = {
     "properties": {"troughPerHour": {"type": "number"}, "peakPerHour": {"type": "number"}},
 }
 SUM = {
-    **PAIR,
-    "required": [*PAIR["required"], "troughPerMonth", "complete"],
+    "type": "object",
+    "required": ["troughPerHour", "peakPerHour", "troughPerMonth", "complete"],
+    "properties": {
+        "troughPerHour": {"type": ["number", "null"]},
+        "peakPerHour": {"type": ["number", "null"]},
+        "troughPerMonth": {"type": ["number", "null"]},
+        "complete": {"type": "boolean"},
+    },
 }
 # Typed by hand: what a program that reads a plan may rely on.
 SCHEMA: dict[str, Any] = {

@@ -230,6 +230,9 @@ def test_a_region_without_prices_has_no_sums(tmp_path: Path) -> None:
     section = cost_of(Context(config, PriceList("eu-west-1", shipped_prices()), TODAY))
     assert {row[-1] for row in section.rows} == {"not priced"}
     assert len(section.data["notPriced"]) == len(section.data["lines"]) == 12
+    nothing = {"troughPerHour": None, "peakPerHour": None, "troughPerMonth": None}
+    assert section.data["all"] == {**nothing, "complete": False}
+    assert "no price of eu-west-1 is known; --prices FILE gives yours" in section.notes
 
 
 def test_old_figures_are_marked_and_say_their_source(tmp_path: Path) -> None:

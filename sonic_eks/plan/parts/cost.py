@@ -37,7 +37,9 @@ def cost(context: Context) -> Section:
     rest = [line for line in lines if not line.is_gpu]
     rows = [_row(line, sources, context) for line in lines]
     rows += [
-        _sum("GPU nodes together" if context.config.gpu_type.gpus else "servers together", gpu),
+        _sum(
+            "GPU nodes together" if context.config.gpu_type.gpus else "stand-in nodes together", gpu
+        ),
         _sum("the rest together", rest),
         _sum("all", lines),
     ]
@@ -103,7 +105,9 @@ def _notes(
             f" {high * HOURS_PER_MONTH:,} at the peak ({high})"
         )
     missing = not_priced(lines)
-    if missing:
+    if len(missing) == len(lines):
+        notes.append(f"no price of {config.deployment.region} is known; --prices FILE gives yours")
+    elif missing:
         notes.append(
             f"not priced in {config.deployment.region}, so in no sum: {'; '.join(missing)};"
             " --prices FILE gives a price"
@@ -177,11 +181,19 @@ def _line_data(line: Item, context: Context) -> dict[str, Any]:
 
 
 def _sum_data(lines: Sequence[Item]) -> dict[str, Any]:
+    missing = len(not_priced(lines))
+    if missing == len(lines):
+        return {
+            "troughPerHour": None,
+            "peakPerHour": None,
+            "troughPerMonth": None,
+            "complete": False,
+        }
     low, high = total(lines)
     return {
         **_pair((low, high)),
         "troughPerMonth": round(low * HOURS_PER_MONTH, 2),
-        "complete": not not_priced(lines),
+        "complete": not missing,
     }
 
 
