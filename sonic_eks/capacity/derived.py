@@ -8,8 +8,9 @@ from typing import Literal
 
 from sonic_eks.capacity import risks
 from sonic_eks.capacity.quotas import quotas
-from sonic_eks.config import Configuration, sizes
+from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
+from sonic_eks.config.sizes import LEAST_WORKERS, Sizes
 from sonic_eks.sizing.demand import Demand, waiting_share
 
 Mark = Literal["measured", "assumed", "pinned", "derived", "default"]
@@ -52,11 +53,12 @@ class Derived:
 
 def derive(config: Configuration) -> list[Derived]:
     """Return the derivation from the objective to the quotas, in the order of its steps."""
+    sizes = Sizes(config)
     return [
         *_policy(config),
-        *(one for index, model in enumerate(config.models) for one in _model(config, index, model)),
-        *_gpus(config),
-        *_api(config),
+        *(one for index, model in enumerate(config.models) for one in _model(sizes, index, model)),
+        *_gpus(sizes),
+        *_api(sizes),
         *_quotas(config),
     ]
 
@@ -91,15 +93,11 @@ def _policy(config: Configuration) -> Iterator[Derived]:
         )
 
 
-def _model(config: Configuration, index: int, model: Model) -> Iterator[Derived]:
-    demand, place = sizes.demand_of(config, model), f"models.{index}"
-    slots, low, high = (
-        config.generations_per_gpu,
-        config.min_replicas(model),
-        config.max_replicas(model),
-    )
+def _model(sizes: Sizes, index: int, model: Model) -> Iterator[Derived]:
+    demand, place = sizes.demand_of(model), f"models.{index}"
+    slots, low, high = sizes.slots, sizes.min_replicas(model), sizes.max_replicas(model)
     if demand is not None and model.traffic is not None and model.traffic.peak_conversations:
-        each = sizes.generations_per_conversation(config, model.traffic)
+        each = sizes.generations_per_conversation(model.traffic)
         yield Derived(
             name=f"{model.name}: generations at the peak",
             value=round(demand.peak, 1),
@@ -113,23 +111,23 @@ def _model(config: Configuration, index: int, model: Model) -> Iterator[Derived]
         value=low,
         unit="workers",
         mark=_mark(model.min_replicas is not None, demand),
-        reason=_why_low(config, model, demand) or f"{low * slots} generations at once",
-        risk=risks.of_min_replicas(config, model, demand),
+        reason=_why_low(sizes, model, demand) or f"{low * slots} generations at once",
+        risk=risks.of_min_replicas(sizes, model, demand),
     )
     yield Derived(
         name=f"{place}.maxReplicas",
         value=high,
         unit="workers",
         mark=_mark(model.max_replicas is not None, demand),
-        reason=_why_high(config, model, demand) or f"{high * slots} generations at once",
-        risk=risks.of_max_replicas(config, model, demand),
+        reason=_why_high(sizes, model, demand) or f"{high * slots} generations at once",
+        risk=risks.of_max_replicas(sizes, model, demand),
     )
-    yield from _limits(config, index, model)
+    yield from _limits(sizes, index, model)
     if demand is not None:
-        yield from _at_the_peak(config, model, demand)
+        yield from _at_the_peak(sizes, model, demand)
 
 
-def _limits(config: Configuration, index: int, model: Model) -> Iterator[Derived]:
+def _limits(sizes: Sizes, index: int, model: Model) -> Iterator[Derived]:
     """Give what a worker is told to take at once, and to batch."""
     for name, pinned, variable, key in (
         (
@@ -142,13 +140,13 @@ def _limits(config: Configuration, index: int, model: Model) -> Iterator[Derived
     ):
         yield Derived(
             name=f"models.{index}.{name}",
-            value=pinned or config.generations_per_gpu,
+            value=pinned or sizes.slots,
             unit="generations",
             mark="derived" if pinned is None else "pinned",
             reason=f"given to the worker as {variable}"
             if variable
             else f"not given to the worker: models.{index}.{key}Env is unset",
-            risk=risks.of_limit(config, pinned),
+            risk=risks.of_limit(sizes, pinned),
         )
 
 
@@ -158,28 +156,28 @@ def _mark(pinned: bool, demand: Demand | None) -> Mark:
     return "default" if demand is None else "derived"
 
 
-def _why_low(config: Configuration, model: Model, demand: Demand | None) -> str:
+def _why_low(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     if demand is None or model.min_replicas is not None:
         return ""
-    reserve = config.reserve_generations
+    reserve = sizes.reserve_generations
     held = f" and {reserve} in reserve" if reserve else ""
-    return f"trough of {demand.trough:g} generations{held}, {sizes.LEAST_WORKERS} or more"
+    return f"trough of {demand.trough:g} generations{held}, {LEAST_WORKERS} or more"
 
 
-def _why_high(config: Configuration, model: Model, demand: Demand | None) -> str:
+def _why_high(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     if demand is None or model.max_replicas is not None:
         return ""
-    reserve = config.reserve_generations
+    reserve = sizes.reserve_generations
     held = f" and {reserve} in reserve" if reserve else ""
-    each = config.generations_per_gpu * config.scaling.target_utilization
+    each = sizes.slots * sizes.config.scaling.target_utilization
     return f"peak of {demand.peak:g} generations{held}, {each:g} a worker"
 
 
-def _at_the_peak(config: Configuration, model: Model, demand: Demand) -> Iterator[Derived]:
+def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived]:
     """Give what the policy comes to at the peak, within `maxReplicas`."""
-    wanted = sizes.workers(config, demand.peak, config.reserve_generations)
-    running = max(min(wanted, config.max_replicas(model)), config.min_replicas(model))
-    slots = running * config.generations_per_gpu
+    wanted = sizes.workers(demand.peak, sizes.reserve_generations)
+    running = max(min(wanted, sizes.max_replicas(model)), sizes.min_replicas(model))
+    slots = running * sizes.slots
     yield Derived(
         name=f"{model.name}: utilization at the peak",
         value=round(demand.peak / slots, 3),
@@ -196,58 +194,60 @@ def _at_the_peak(config: Configuration, model: Model, demand: Demand) -> Iterato
     )
 
 
-def _gpus(config: Configuration) -> Iterator[Derived]:
+def _gpus(sizes: Sizes) -> Iterator[Derived]:
+    config = sizes.config
     scaling, gpu = config.scaling, config.nodes.gpu
-    demands = sizes.demands(config)
+    demands = sizes.demands
     mark: Mark = "derived" if demands else "default"
     ramp = sum(demand.ramp_per_minute for _, demand in demands)
     rising = f"for a ramp of {ramp:g} generations a minute, " if ramp else ""
     yield Derived(
         name="scaling.reserveGenerations",
-        value=config.reserve_generations,
+        value=sizes.reserve_generations,
         unit="generations",
         mark=mark if scaling.reserve_generations is None else "pinned",
         reason=f"{rising}free until a worker on a spare GPU is ready",
-        risk=risks.of_reserve(config),
+        risk=risks.of_reserve(sizes),
     )
     yield Derived(
         name="scaling.headroomGpus",
-        value=config.headroom_gpus,
+        value=sizes.headroom_gpus,
         unit="GPUs",
         mark=mark if scaling.headroom_gpus is None else "pinned",
         reason=f"{rising}there until a worker on a new node is ready",
-        risk=risks.of_headroom(config),
+        risk=risks.of_headroom(sizes),
     )
-    workers = sum(config.max_replicas(model) for model in config.models)
+    workers = sum(sizes.max_replicas(model) for model in config.models)
     yield Derived(
         name="nodes.gpu.maxNodes",
-        value=config.gpu_max_nodes,
+        value=sizes.gpu_max_nodes,
         unit="nodes",
         mark=mark if gpu.max_nodes is None else "pinned",
         reason=f"{workers} workers, and spare GPUs for headroom or an update's surge;"
         f" GPUs a {gpu.instance_type}: {gpu.workers_per_node}",
-        risk=risks.of_nodes(config),
+        risk=risks.of_nodes(sizes),
     )
     yield Derived(
         name="nodes.gpu.overflow.maxNodes",
         value=config.gpu_overflow_nodes,
         unit="nodes",
         mark="default" if gpu.overflow.max_nodes is None else "pinned",
-        reason=f"outside the placement group, of {config.gpu_max_nodes - gpu.base_size} nodes"
+        reason=f"outside the placement group, of {sizes.gpu_max_nodes - gpu.base_size} nodes"
         f" beyond the base of {gpu.base_size}",
     )
 
 
-def _api(config: Configuration) -> Iterator[Derived]:
+def _api(sizes: Sizes) -> Iterator[Derived]:
+    config = sizes.config
     if config.topology == "standalone":
         return
-    demands = sizes.demands(config)
+    demands = sizes.demands
     mark: Mark = "derived" if demands else "default"
     for name, busiest, pinned, value in (
-        ("minReplicas", False, config.api.min_replicas, config.api_min_replicas),
-        ("maxReplicas", True, config.api.max_replicas, config.api_max_replicas),
+        ("minReplicas", False, config.api.min_replicas, sizes.api_min_replicas),
+        ("maxReplicas", True, config.api.max_replicas, sizes.api_max_replicas),
     ):
-        streams = sizes.api_streams(config, busiest=busiest)
+        streams = sizes.api_streams(busiest=busiest)
         yield Derived(
             name=f"api.{name}",
             value=value,
@@ -255,14 +255,14 @@ def _api(config: Configuration) -> Iterator[Derived]:
             mark=mark if pinned is None else "pinned",
             reason=f"{streams:.0f} active streams at the {'peak' if busiest else 'trough'},"
             f" {config.scaling.generations_per_api_pod} a pod (assumed)",
-            risk=risks.of_api(config, streams, value) if busiest else "",
+            risk=risks.of_api(sizes, streams, value) if busiest else "",
         )
     yield Derived(
         name="nodes.serving.maxNodes",
         value=config.serving_max_nodes,
         unit="nodes",
         mark=mark if config.nodes.serving.max_nodes is None else "pinned",
-        reason=f"{config.api_max_replicas} API pods on {config.nodes.serving.instance_type}",
+        reason=f"{sizes.api_max_replicas} API pods on {config.nodes.serving.instance_type}",
     )
 
 

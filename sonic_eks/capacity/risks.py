@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sonic_eks.capacity.curve import chosen
-from sonic_eks.config import Configuration, sizes
+from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
+from sonic_eks.config.sizes import LEAST_WORKERS, Sizes
 from sonic_eks.sizing.demand import REACTION_SECONDS, WARM_START_SHARE, Demand, risen
 
 
@@ -45,15 +46,13 @@ def of_utilization(config: Configuration) -> str:
     return ""
 
 
-def of_min_replicas(config: Configuration, model: Model, demand: Demand | None) -> str:
+def of_min_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     """Say what a pinned minimum costs around the clock, or whom it lets wait."""
     if model.min_replicas == 0:
-        return f"a first caller waits for a cold start, {config.scaling.cold_start_seconds} s"
+        return f"a first caller waits for a cold start, {sizes.config.scaling.cold_start_seconds} s"
     if demand is None or model.min_replicas is None:
         return ""
-    wanted = max(
-        sizes.LEAST_WORKERS, sizes.workers(config, demand.trough, config.reserve_generations)
-    )
+    wanted = max(LEAST_WORKERS, sizes.workers(demand.trough, sizes.reserve_generations))
     if model.min_replicas > wanted:
         return (
             f"costs {model.min_replicas - wanted} GPUs around the clock: the trough needs {wanted}"
@@ -63,15 +62,13 @@ def of_min_replicas(config: Configuration, model: Model, demand: Demand | None) 
     return ""
 
 
-def of_max_replicas(config: Configuration, model: Model, demand: Demand | None) -> str:
+def of_max_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     """Say what a maximum refuses at the peak, whether it is pinned or follows pinned nodes."""
     if demand is None:
         return ""
-    most = config.max_replicas(model)
-    wanted = max(
-        sizes.LEAST_WORKERS, sizes.workers(config, demand.peak, config.reserve_generations)
-    )
-    slots = most * config.generations_per_gpu
+    most = sizes.max_replicas(model)
+    wanted = max(LEAST_WORKERS, sizes.workers(demand.peak, sizes.reserve_generations))
+    slots = most * sizes.slots
     if demand.peak > slots:
         over = demand.peak - slots
         return (
@@ -85,9 +82,9 @@ def of_max_replicas(config: Configuration, model: Model, demand: Demand | None) 
     return ""
 
 
-def of_limit(config: Configuration, pinned: int | None) -> str:
+def of_limit(sizes: Sizes, pinned: int | None) -> str:
     """Say what a pinned limit of a worker does to the objective."""
-    kept = config.generations_per_gpu
+    kept = sizes.slots
     if pinned is not None and pinned > kept:
         return f"a busy worker takes {pinned}, and the objective is counted on at {kept}"
     if pinned is not None and pinned < kept:
@@ -95,58 +92,57 @@ def of_limit(config: Configuration, pinned: int | None) -> str:
     return ""
 
 
-def of_reserve(config: Configuration) -> str:
+def of_reserve(sizes: Sizes) -> str:
     """Say what a reserve costs, or what a ramp outruns without it."""
-    warm = REACTION_SECONDS + WARM_START_SHARE * config.scaling.cold_start_seconds
-    short = _outrun(config, warm)
-    if short > 0 and config.scaling.reserve_generations is not None:
+    warm = REACTION_SECONDS + WARM_START_SHARE * sizes.config.scaling.cold_start_seconds
+    short = _outrun(sizes, warm)
+    if short > 0 and sizes.config.scaling.reserve_generations is not None:
         return f"the ramp outruns it: {short:.0f} generations wait for a worker on a spare GPU"
-    if config.reserve_generations:
-        each = config.generations_per_gpu * config.scaling.target_utilization
-        gpus = config.reserve_generations / each * len(config.models)
+    if sizes.reserve_generations:
+        each = sizes.slots * sizes.config.scaling.target_utilization
+        gpus = sizes.reserve_generations / each * len(sizes.config.models)
         return f"costs about {gpus:.0f} GPUs around the clock"
     return ""
 
 
-def _outrun(config: Configuration, seconds: float) -> float:
+def _outrun(sizes: Sizes, seconds: float) -> float:
     """Return the generations for which the slots that are free do not last so long."""
-    reserve = config.reserve_generations
+    reserve = sizes.reserve_generations
     short = [
-        risen(demand.ramp_per_minute, seconds)
-        - sizes.free_in_trough(config, model, demand, reserve)
-        for model, demand in sizes.demands(config)
+        risen(demand.ramp_per_minute, seconds) - sizes.free_in_trough(model, demand, reserve)
+        for model, demand in sizes.demands
     ]
     return sum(max(0.0, one) for one in short)
 
 
-def of_headroom(config: Configuration) -> str:
+def of_headroom(sizes: Sizes) -> str:
     """Say what spare GPUs cost, or what a ramp outruns without them."""
-    cold = REACTION_SECONDS + config.scaling.cold_start_seconds
-    short = _outrun(config, cold) - config.headroom_gpus * config.generations_per_gpu
+    cold = REACTION_SECONDS + sizes.config.scaling.cold_start_seconds
+    short = _outrun(sizes, cold) - sizes.headroom_gpus * sizes.slots
     if short > 0:
         return f"the ramp outruns them: {short:.0f} generations wait for a worker on a new node"
-    if not config.headroom_gpus:
+    if not sizes.headroom_gpus:
         return "each new worker waits for a node"
-    gpus = config.headroom_gpus
+    gpus = sizes.headroom_gpus
     return f"costs {gpus} GPU{'s' if gpus > 1 else ''} around the clock"
 
 
-def of_nodes(config: Configuration) -> str:
+def of_nodes(sizes: Sizes) -> str:
     """Say what a pinned number of GPU nodes leaves no room for."""
-    pool = config.nodes.gpu
-    spare = config.gpu_max_nodes * pool.workers_per_node - sum(
-        config.max_replicas(model) for model in config.models
+    pool = sizes.config.nodes.gpu
+    spare = sizes.gpu_max_nodes * pool.workers_per_node - sum(
+        sizes.max_replicas(model) for model in sizes.config.models
     )
-    if spare < 1 and config.scaling.rollout == "surge":
+    if spare < 1 and sizes.config.scaling.rollout == "surge":
         return "no GPU is left for an update's surge while all workers run"
-    if spare < config.headroom_gpus:
-        return f"{config.headroom_gpus - spare} of the spare GPUs are gone while all workers run"
+    if spare < sizes.headroom_gpus:
+        return f"{sizes.headroom_gpus - spare} of the spare GPUs are gone while all workers run"
     return ""
 
 
-def of_api(config: Configuration, streams: float, most: int) -> str:
+def of_api(sizes: Sizes, streams: float, most: int) -> str:
     """Say where API pods at most hold more streams than they were sized for."""
-    each = config.scaling.generations_per_api_pod
-    if sizes.demands(config) and streams > most * each:
+    each = sizes.config.scaling.generations_per_api_pod
+    if sizes.demands and streams > most * each:
         return f"{streams / most:.0f} streams a pod at the peak, {each} were counted on"
     return ""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sonic_eks.config import sizes
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.gpu_profile import curve_of, gpu_capacity, same_gpu
+from sonic_eks.config.sizes import MOST_API_PODS, MOST_GPU_NODES, MOST_WORKERS, Sizes
 
 if TYPE_CHECKING:
     from sonic_eks.config.model import Configuration
@@ -63,27 +63,28 @@ def traffic_can_be_counted(c: Configuration) -> None:
 
     What follows from traffic is within the bounds of the fields that would pin it.
     """
+    sizes = Sizes(c)
     for index, model in enumerate(c.models):
         if model.traffic is None:
             continue
         field = f"models.{index}.traffic"
         try:
-            sizes.demand_of(c, model)
+            sizes.demand_of(model)
         except Refusal as refused:
             raise Refusal(
                 refused.given, refused.allowed, field=f"{field}.{refused.field}"
             ) from None
-        wanted = c.max_replicas(model)
-        if wanted > sizes.MOST_WORKERS:
+        wanted = sizes.max_replicas(model)
+        if wanted > MOST_WORKERS:
             raise Refusal(
                 model.traffic.peak,
-                f"what {sizes.MOST_WORKERS} workers carry; at {c.generations_per_gpu} generations"
+                f"what {MOST_WORKERS} workers carry; at {sizes.slots} generations"
                 f" a GPU these are {wanted}: share it out to several deployments",
                 field=field,
             )
     for field, found, most in (
-        ("nodes.gpu.maxNodes", c.gpu_max_nodes, sizes.MOST_GPU_NODES),
-        ("api.maxReplicas", c.api_max_replicas, sizes.MOST_API_PODS),
+        ("nodes.gpu.maxNodes", sizes.gpu_max_nodes, MOST_GPU_NODES),
+        ("api.maxReplicas", sizes.api_max_replicas, MOST_API_PODS),
     ):
         if found > most:
             raise Refusal(
@@ -93,11 +94,12 @@ def traffic_can_be_counted(c: Configuration) -> None:
 
 def replicas_are_ordered(c: Configuration) -> None:
     """`minReplicas` of `models[]` and of `api` is at most `maxReplicas`."""
+    sizes = Sizes(c)
     bounds = [
-        (f"models.{index}", c.min_replicas(model), c.max_replicas(model))
+        (f"models.{index}", sizes.min_replicas(model), sizes.max_replicas(model))
         for index, model in enumerate(c.models)
     ]
-    for field, low, high in (*bounds, ("api", c.api_min_replicas, c.api_max_replicas)):
+    for field, low, high in (*bounds, ("api", sizes.api_min_replicas, sizes.api_max_replicas)):
         if low > high:
             raise Refusal(
                 low,

@@ -6,7 +6,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
-from sonic_eks.config import sizes
 from sonic_eks.config.aws import partition_of
 from sonic_eks.config.base import Section, Str
 from sonic_eks.config.edge import Edge
@@ -29,6 +28,7 @@ from sonic_eks.config.service import (
     Slo,
     Weights,
 )
+from sonic_eks.config.sizes import Sizes
 from sonic_eks.config.standalone import Standalone
 
 PROFILE = "profile"
@@ -112,36 +112,36 @@ class Configuration(Section):
 
     def min_replicas(self, model: Model) -> int:
         """Worker pods of a model at least."""
-        return sizes.min_replicas(self, model)
+        return Sizes(self).min_replicas(model)
 
     def max_replicas(self, model: Model) -> int:
         """Worker pods of a model at most."""
-        return sizes.max_replicas(self, model)
+        return Sizes(self).max_replicas(model)
 
     @property
     def reserve_generations(self) -> int:
         """Generations that the workers of each model hold free."""
-        return sizes.reserve_generations(self)
+        return Sizes(self).reserve_generations
 
     @property
     def headroom_gpus(self) -> int:
         """GPUs that placeholders hold."""
-        return sizes.headroom_gpus(self)
+        return Sizes(self).headroom_gpus
 
     @property
     def api_min_replicas(self) -> int:
         """API pods at least."""
-        return sizes.api_min_replicas(self)
+        return Sizes(self).api_min_replicas
 
     @property
     def api_max_replicas(self) -> int:
         """API pods at most."""
-        return sizes.api_max_replicas(self)
+        return Sizes(self).api_max_replicas
 
     @property
     def gpu_max_nodes(self) -> int:
         """GPU nodes at most, base included."""
-        return sizes.gpu_max_nodes(self)
+        return Sizes(self).gpu_max_nodes
 
     @property
     def gpu_overflow_nodes(self) -> int:

@@ -17,6 +17,7 @@ from sonic_eks.config.kubernetes import versions_belong_together
 from sonic_eks.config.node_rules import NODE_RULES
 from sonic_eks.config.scaling_rules import SCALING_RULES
 from sonic_eks.config.secrets import license_can_be_seeded, secret_arns, secrets_fit_a_policy
+from sonic_eks.config.sizes import Sizes
 from sonic_eks.config.topology_rules import TOPOLOGY_RULES
 from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.upstream import UPSTREAMS, Kind
@@ -195,7 +196,8 @@ def _gpus_suffice(c: Configuration) -> None:
             nearest=str(most),
             field="nodes.gpu.baseSize",
         )
-    wanted = sum(c.max_replicas(model) for model in c.models)
+    sizes = Sizes(c)
+    wanted = sum(sizes.max_replicas(model) for model in c.models)
     nodes = -(-wanted // pool.workers_per_node)
     if nodes > most:
         raise Refusal(
@@ -212,7 +214,8 @@ def _updates_have_a_gpu(c: Configuration) -> None:
     `scaling.headroomGpus` are at most the GPUs beside the `minReplicas`.
     """
     pool = c.nodes.gpu
-    least = sum(c.min_replicas(model) for model in c.models)
+    sizes = Sizes(c)
+    least = sum(sizes.min_replicas(model) for model in c.models)
     spare = c.gpu_max_nodes * pool.workers_per_node - least
     if spare < c.headroom_gpus:
         raise Refusal(

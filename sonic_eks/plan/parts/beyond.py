@@ -5,7 +5,7 @@ from __future__ import annotations
 from sonic_eks.capacity.over_capacity import over_capacity_text
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
-from sonic_eks.config.sizes import demand_of
+from sonic_eks.config.sizes import Sizes
 from sonic_eks.plan.sections import Context, Section, section
 
 
@@ -13,12 +13,13 @@ from sonic_eks.plan.sections import Context, Section, section
 def beyond(context: Context) -> Section:
     """Say how much is carried, and what happens to more."""
     config = context.config
-    each = config.generations_per_gpu
+    sizes = Sizes(config)
+    each = sizes.slots
     rows = []
     data = []
     problems = []
     for index, model in enumerate(config.models):
-        most = config.max_replicas(model)
+        most = sizes.max_replicas(model)
         carried = most * each
         rows.append(
             (
@@ -28,7 +29,7 @@ def beyond(context: Context) -> Section:
             )
         )
         data.append({"model": model.name, "generations": carried})
-        demand = demand_of(config, model)
+        demand = sizes.demand_of(model)
         if demand is not None and demand.peak > carried:
             problems.append(
                 f"models.{index}.traffic: a peak of {demand.peak:,g} generations, of which"
