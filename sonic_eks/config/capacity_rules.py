@@ -34,7 +34,7 @@ def a_profile_is_of_the_gpu(c: Configuration) -> None:
             f"{what} of a {c.gpu_type.name} (nodes.gpu.instanceType)",
             field="scaling.profile",
         )
-    curve_of(c.profile, c.slo.percentile)
+    curve_of(c.profile, c.slo.percentile, named=c.scaling.profile)
 
 
 def the_objective_can_be_kept(c: Configuration) -> None:

@@ -150,12 +150,12 @@ def gpu_capacity(c: Configuration) -> GpuCapacity:
     if pinned is not None:
         return GpuCapacity(pinned, "pinned", "scaling.generationsPerGpu", profile)
     if profile is not None:
-        return _measured(profile, c.slo)
+        return _measured(profile, c.slo, named=c.scaling.profile)
     return _assumed(c.gpu_type.gpu, c.slo, shipped_profiles())
 
 
-def _measured(profile: Profile, slo: Slo) -> GpuCapacity:
-    curve = curve_of(profile, slo.percentile)
+def _measured(profile: Profile, slo: Slo, *, named: str | None) -> GpuCapacity:
+    curve = curve_of(profile, slo.percentile, named=named)
     generations = curve.within(budget_ms(profile, slo))
     if not generations:
         concurrency, floor = curve.first
@@ -172,14 +172,29 @@ def _measured(profile: Profile, slo: Slo) -> GpuCapacity:
     return GpuCapacity(generations, "measured", _why(profile, curve, slo, generations), profile)
 
 
-def curve_of(profile: Profile, percentile: int) -> Curve:
+def curve_of(profile: Profile, percentile: int, *, named: str | None) -> Curve:
     """Return the curve of a profile that must have one.
+
+    Parameters
+    ----------
+    profile : Profile
+        The profile.
+    percentile : int
+        Percentile of the objective.
+    named : str or None
+        The file as `scaling.profile` gives it; None for a shipped one.
 
     Raises
     ------
     Refusal
         When it has none at the percentile.
     """
+    if not profile.points:
+        raise Refusal(
+            named,
+            f"a profile with points: this one only recommends {profile.recommended_concurrency}",
+            field="scaling.profile",
+        )
     known = percentiles_of(profile)
     if percentile not in known:
         has = " or ".join(map(str, known)) or "no percentile"
@@ -192,7 +207,7 @@ def curve_of(profile: Profile, percentile: int) -> Curve:
     try:
         return first_audio(profile, percentile)
     except NoCurve as fault:
-        raise Refusal(profile.gpu, f"a profile of {fault}", field="scaling.profile") from None
+        raise Refusal(named, f"a profile of {fault}", field="scaling.profile") from None
 
 
 def _why(profile: Profile, curve: Curve, slo: Slo, generations: int) -> str:

@@ -162,7 +162,7 @@ def test_a_configuration_with_a_profile_can_be_changed(tmp_path: Path) -> None:
             "p95: 114.0",
             "p95: 80.5",
             (
-                "scaling.profile: got 'NVIDIA L40S'; allowed: a profile of p95 that does not fall"
+                "scaling.profile: got 'p.yaml'; allowed: a profile of p95 that does not fall"
                 " as concurrency rises; it is 94 at 2 and 80.5 at 6: measure these again, with"
                 " more generations"
             ),
@@ -174,7 +174,7 @@ def test_a_configuration_with_a_profile_can_be_changed(tmp_path: Path) -> None:
             ),
             "",
             (
-                "scaling.profile: got 'NVIDIA L40S'; allowed: a profile of two concurrencies or"
+                "scaling.profile: got 'p.yaml'; allowed: a profile of two concurrencies or"
                 " more with p95; it has 1, at 1"
             ),
         ),
@@ -207,7 +207,7 @@ def test_a_configuration_with_a_profile_can_be_changed(tmp_path: Path) -> None:
         (
             "{concurrency: 1, firstAudioMs: {p95: 90.0}}",
             "{concurrency: 1, firstAudioMs: {p95: 200.5}}",
-            "scaling.profile: got 'NVIDIA L40S'; allowed: a profile of p95 that does not fall",
+            "scaling.profile: got 'p.yaml'; allowed: a profile of p95 that does not fall",
         ),
     ],
 )
@@ -239,6 +239,14 @@ def test_bad_profiles_are_one_line(
 def test_bad_names_are_one_line(tmp_path: Path, name: Any, said: str) -> None:
     fault = fault_of(with_values(("scaling.profile", name)), tmp_path)
     assert fault.startswith(said.format(folder=tmp_path))
+
+
+def test_a_recommendation_alone_is_no_measurement(tmp_path: Path) -> None:
+    (tmp_path / "l40s.yaml").write_text((ROOT / "profiles" / "l40s.yaml").read_text())
+    assert fault_of(with_values(("scaling.profile", "l40s.yaml")), tmp_path) == (
+        "scaling.profile: got 'l40s.yaml'; allowed: a profile with points: this one only"
+        " recommends 8"
+    )
 
 
 def test_the_model_itself_reads_no_file() -> None:
