@@ -95,46 +95,27 @@ def test_a_pod_is_marked_then_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "--grace-period=30" in last
 
 
-def test_a_pod_without_a_hook_is_not_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its deletion would be SIGTERM at a moment that nobody knows."""
-    options = ("--on-sigterm", "drain")
-    with pod_of(tmp_path, monkeypatch, *options, pre_stop=False) as (service, standin):
-        found = learn(service.url)
-    assert behaviour(found) is OnSigterm.DRAINS, found.evidence()
-    assert found.pre_stop_served is None
-    assert "no preStop hook" in found.to_yaml()
-    assert set(verbs(standin)) == {"get", "exec"}
-
-
 def test_port_forwards_break_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is refused ends its kubectl, with all that it carries: not what goes on."""
+    """One that is refused ends its kubectl, with all that it carries: not what goes on.
+
+    The pod has no hook: its deletion would be SIGTERM at a moment that nobody knows.
+    """
     options = ("--on-sigterm", "drain", "--over-capacity", "reject", "--capacity", 3)
-    with pod_of(tmp_path, monkeypatch, *options, pre_stop=False) as (_, standin):
+    state = {"pre_stop": False, "chatter": 100_000}
+    with pod_of(tmp_path, monkeypatch, *options, **state) as (_, standin):
         found = learn()
     assert behaviour(found) is OnSigterm.DRAINS, found.evidence()
     assert found.capacity.kind is OverCapacity.REJECTS
     assert found.capacity.together == 3
     assert found.sigterm is not None
     assert found.sigterm.new_refused >= 1
+    assert found.pre_stop_served is None
+    assert "no preStop hook" in found.to_yaml()
+    assert set(verbs(standin)) == {"get", "exec", "port-forward"}
+    assert verbs(standin).count("port-forward") > 2 + 2 * QUICK.streams, (
+        "one for each burst, each long generation and each new one"
+    )
     assert not any(runs(pid) for pid in standin.pids)
-
-
-@pytest.mark.parametrize("on_sigterm", ["exit", "ignore"])
-def test_a_pod_by_port_forwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_sigterm: str
-) -> None:
-    """Whatever kubectl prints for each connection."""
-    options = ("--on-sigterm", on_sigterm)
-    with pod_of(tmp_path, monkeypatch, *options, chatter=100_000) as (_, standin):
-        found = learn()
-    expected = {"exit": OnSigterm.EXITS, "ignore": OnSigterm.IGNORES}[on_sigterm]
-    assert behaviour(found) is expected, found.evidence()
-    assert found.capacity.kind is OverCapacity.TAKES_ALL
-    assert not any(runs(pid) for pid in standin.pids)
-    ways = [call for call in standin.asked if call[0] == "port-forward"]
-    assert len(ways) > 2 + QUICK.streams, "a road for each long one and each new one"
 
 
 def test_generations_that_a_port_forward_loses_say_nothing(

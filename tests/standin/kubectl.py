@@ -16,11 +16,10 @@ import signal
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from tests.standin.process import ROOT
+if TYPE_CHECKING:  # it starts for every call, so nothing that it does not need
+    import pytest
 
 SCRIPT = """\
 #!{python}
@@ -100,7 +99,11 @@ def installed(standin: Standin, monkeypatch: pytest.MonkeyPatch) -> Standin:
     (folder / "state.json").write_text(json.dumps(asdict(standin)))
     program = folder / "kubectl"
     state = str(folder / "state.json")
-    program.write_text(SCRIPT.format(python=sys.executable, root=str(ROOT), state=state))
+    program.write_text(
+        SCRIPT.format(
+            python=sys.executable, root=str(Path(__file__).resolve().parents[2]), state=state
+        )
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return standin
