@@ -128,11 +128,11 @@ async def _experiment(
     from sonic_eks.verify_drain.experiment import Experiment
     from sonic_eks.verify_drain.way import Address
 
-    if subject is not None:
-        await subject.check()
-    async with (way or Address(target.url)).road() as road:
-        await check_service(replace(target, url=road.url))
     with TerminalLine(sys.stderr, "asking the service") as line:
+        if subject is not None:
+            await subject.check()
+        async with (way or Address(target.url)).road() as road:
+            await check_service(replace(target, url=road.url))
         return await Experiment(target, subject, settings, line.show, way).run()
 
 

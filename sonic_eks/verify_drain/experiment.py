@@ -27,6 +27,9 @@ _SETTLE_SECONDS = 0.5
 
 _LOOK_SECONDS = 0.1
 
+_MOST_GRACE_SECONDS = 3600.0
+"""Longest grace period that a pod is given, should nobody be there to take it back."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -171,7 +174,7 @@ class Experiment:
         """Longest time from its announced end to the end of the experiment, in seconds."""
         settings = self.settings
         idle = settings.pre_stop_seconds + settings.offer_seconds + settings.watch_seconds
-        return idle + 3 * longest_seconds(self.target, text)
+        return min(idle + 3 * longest_seconds(self.target, text), _MOST_GRACE_SECONDS)
 
     async def _others(self, subject: Subject) -> list[str]:
         """Return what may have served instead of the subject."""

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from sonic_eks.verify_drain.kubectl import Kubectl
 from sonic_eks.verify_drain.pod import Pod
 from sonic_eks.verify_drain.way import PortForwards
 from tests.standin.kubectl import Standin, installed, runs
-from tests.standin.process import require_linux
+from tests.standin.process import ROOT, require_linux
 from tests.standin.serving import Served, served
 
 pytestmark = pytest.mark.slow
@@ -72,6 +74,13 @@ def learn(url: str | None = None, settings: Settings = QUICK) -> Findings:
 
 def verbs(standin: Standin) -> list[str]:
     return [arguments[0] for arguments in standin.asked]
+
+
+def until(check: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not check():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def behaviour(found: Findings) -> OnSigterm | None:
@@ -153,14 +162,29 @@ def test_kubectl_does_not_see_the_key(
     assert KEY not in json.dumps(standin.asked)
 
 
+def test_ctrl_c_leaves_no_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no part of the terminal's group, so they are ended one by one."""
+    monkeypatch.setenv("CARTESIA_API_KEY", KEY)
+    with pod_of(tmp_path, monkeypatch, "--on-sigterm", "ignore") as (service, standin):
+        command = [sys.executable, "-m", "sonic_eks.cli.main", "verify-drain", "--pod", "worker-1"]
+        options = ["--yes", "--characters", "20000", "--streams", "2", "--max-concurrency", "4"]
+        with subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE) as process:
+            until(lambda: Path(standin.folder, "asked").exists() and "delete" in verbs(standin))
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+        assert process.returncode == 130
+        assert said.decode().count("\n") == 1
+        assert not any(runs(pid) for pid in standin.pids)
+        assert runs(service.process.pid), "it was not sent SIGTERM yet"
+        assert "--grace-period=30" in standin.asked[-1], "and has its own time to end again"
+
+
 # ---- what kubectl does wrong
 
 
 @pytest.fixture
 def sleeper() -> Iterator[int]:
     """A process that is there."""
-    import subprocess
-
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
         yield process.pid
         process.kill()
@@ -262,10 +286,7 @@ def test_sigterm_by_exec(
     with pytest.raises(SonicEksError, match=said) if said else contextlib.nullcontext():
         asyncio.run(subject.terminate())
     if not said:
-        end = time.monotonic() + 5
-        while runs(sleeper):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        until(lambda: not runs(sleeper))
 
 
 def test_an_api_server_that_does_not_answer_is_asked_again(

@@ -29,7 +29,8 @@ class World:
     Attributes
     ----------
     on_sigterm : str
-        ``drain``, ``exit``, ``limit`` (drains, and exits after 5 s), ``keep-taking`` or ``ignore``.
+        ``drain``, ``exit``, ``limit`` (drains, and exits after 5 s), ``keep-taking``, ``ignore`` or
+        ``deaf``: answers nobody any more, and ends when it has no work.
     slots : int
         Generations at a time; more are refused.
     long_seconds : float
@@ -134,6 +135,11 @@ class OfWorld(Experiment):
         if world.refuses:
             one.outcome, one.detail, one.end = Outcome.REJECTED, world.refuses, world.now
             return
+        if world.signalled is not None and world.on_sigterm == "deaf":
+            while world.dead is None:
+                await asyncio.sleep(STEP)
+            one.outcome, one.detail, one.end = Outcome.CLOSED, "the connection broke", world.now
+            return
         seconds = world.long_seconds if len(one.generation.text) > 500 else 2.0
         successor = world.dead is not None
         world.busy += 1
@@ -234,6 +240,14 @@ def test_a_slow_end_is_waited_for(shutdown: float, expected: OnSigterm) -> None:
     assert ("--watch-seconds" in found.unclear) == (expected is OnSigterm.UNCLEAR)
     longer = learn(World("drain", shutdown_seconds=shutdown), watch_seconds=60)
     assert behaviour(longer) is OnSigterm.DRAINS
+
+
+@pytest.mark.parametrize("late", [0.0, 4.0])
+def test_what_breaks_off_at_its_end_was_not_refused(late: float) -> None:
+    """It may have been taken: nobody had an answer while there was one to give it."""
+    found = learn(World("deaf", late_seconds=late))
+    assert behaviour(found) is OnSigterm.UNCLEAR
+    assert "refused nothing while it had work" in found.unclear
 
 
 @pytest.mark.parametrize("way", ["keep-taking", "ignore"])
