@@ -67,7 +67,7 @@ class Scaling(Section):
     generations_per_stream: Annotated[Fraction, Field(ge=0.01, le=100.0)] | None = None
     """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
     generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
-    """Active streams that one API pod carries (assumed: the vendor publishes none)."""
+    """Active streams that an API pod is to have, below what it carries (none is published)."""
     headroom_gpus: Annotated[Int, Field(ge=0, le=50)] | None = None
     """GPUs kept free by pods that give way to new workers; unset: from the traffic, else 1."""
     rollout: Literal["surge", "replace"] = "surge"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.manifests.deployments import container, one
+from tests.synth import ROOT
 
 
 def settings() -> dict[str, Any]:
@@ -145,3 +146,12 @@ def test_promtool_accepts_the_settings(program: Callable[[str, str], str], tmp_p
     document["scrape_configs"][0]["relabel_config"] = []
     path.write_text(yaml.safe_dump(document))
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def test_queries_are_written_in_one_module() -> None:
+    written = re.compile(r"_over_time\(|\b(deriv|rate|increase|histogram_quantile)\(|\bsum by\b")
+    folders = ("k8s", "constructs", "stacks", "sonic_eks")
+    files = {path.resolve() for name in folders for path in (ROOT / name).rglob("*.py")}
+    assert len(files) > 100
+    found = {str(path.relative_to(ROOT)) for path in files if written.search(path.read_text())}
+    assert found == {"k8s/queries.py"}

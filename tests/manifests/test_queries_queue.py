@@ -68,6 +68,15 @@ def test_models_have_their_share_of_the_queue(evaluate: Evaluate) -> None:
     evaluate(query("sonic-worker-sonic-2", "schedules"), data, {"300s": 1 + 7})
 
 
+def test_offerings_of_one_queue_are_added_before_it_counts_once(evaluate: Evaluate) -> None:
+    data = series("a", "2x100")
+    for pod in "xy":
+        for number, tier in enumerate(("low", "high")):
+            more = queue(pod, f"{3 + number}x100", metric="waiting", offering="sonic-3", tier=tier)
+            data += more[number:]
+    evaluate(query(deployment="schedules"), data, {"300s": 2 + 3 + 4})
+
+
 def test_a_queue_without_models_is_nobodys_of_several(evaluate: Evaluate) -> None:
     data = [*series("a", "2x100"), *queue("x", "9x100")]
     evaluate(query(deployment="two-models"), data, {"300s": 2})
