@@ -99,6 +99,7 @@ class Experiment:
                 when=datetime.now(UTC).date().isoformat(),
                 longest_gap_seconds=0.0,
                 capacity=await self._over_capacity(),
+                direct=self._way.straight,
             )
             if self.subject is None:
                 findings.notes.append("SIGTERM was not tried: neither --pod nor --pid was given")

@@ -194,6 +194,8 @@ class Findings:
     pre_stop_served: tuple[int, int] | None = None
     """Generations served, and asked for, while the pod was marked as going."""
     notes: list[str] = field(default_factory=list)
+    direct: bool = False
+    """Whether the subject itself was asked, and no API server in front of a worker."""
     failed: str = ""
     """Why the experiment with SIGTERM could not be made or ended; empty: it could."""
 
@@ -236,17 +238,23 @@ class Findings:
         head[1] += f", {self.subject}:" if self.subject else ":"
         lines = [*map(one_line, head), *(f"# - {line}" for line in self.evidence()), "drain:"]
         if self.sigterm is not None:
-            behaviour = self.sigterm.behaviour
-            if behaviour is OnSigterm.UNCLEAR:
-                lines.append("  # worker: not clear from this; see above and try again")
-            else:
-                worker, why = _WORKER[behaviour]
-                lines.append(f"  # {why}")
-                lines += [f"  worker: {worker}"] if worker else []
+            lines += self._worker_lines(self.sigterm.behaviour)
         lines.append(f"  idleSeconds: {self.idle_seconds}")
         if self.capacity.setting is not None:
             lines += ["scaling:", f"  overCapacity: {self.capacity.setting}"]
         return "\n".join(lines) + "\n"
+
+    def _worker_lines(self, behaviour: OnSigterm) -> list[str]:
+        """Return ``drain.worker``, which is for workers behind an API server, with the reason."""
+        if behaviour is OnSigterm.UNCLEAR:
+            return ["  # worker: not clear from this; see above and try again"]
+        if self.direct:
+            return ["  # worker: not set; who serves callers itself gets SIGTERM after its drain."]
+        worker, why = _WORKER[behaviour]
+        lines = [f"  # {why}"]
+        if worker == "wait-idle":
+            lines.append("  # For workers: with topology standalone leave it out.")
+        return [*lines, f"  worker: {worker}"] if worker else lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -92,6 +92,7 @@ def test_a_pod_is_marked_then_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pod_of(tmp_path, monkeypatch, "--on-sigterm", "exit") as (service, standin):
         found = learn(service.url, replace(QUICK, pre_stop_seconds=2.0))
     assert behaviour(found) is OnSigterm.EXITS, found.evidence()
+    assert yaml.safe_load(found.to_yaml())["drain"]["worker"] == "wait-idle"
     served_then, asked = found.pre_stop_served or (0, 0)
     assert served_then == asked > 3, "a server that was told nothing serves on"
     calls = verbs(standin)
@@ -152,7 +153,8 @@ def test_kubectl_does_not_see_the_key(
         with pytest.raises(SystemExit) as ended:
             cli.main()
     assert ended.value.code in (0, None), capsys.readouterr().err
-    assert yaml.safe_load(out.read_text())["drain"]["worker"] == "wait-idle"
+    assert "(exits)" in out.read_text()
+    assert "worker" not in yaml.safe_load(out.read_text())["drain"], "callers reach it directly"
     assert {"get", "delete", "exec", "port-forward"} == set(verbs(standin))
     for environment in standin.environments:
         assert environment["KUBECONFIG"] == "/a/file"

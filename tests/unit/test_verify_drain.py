@@ -27,6 +27,7 @@ from sonic_eks.verify_drain.findings import (
 )
 from tests.configuration import VALID, load
 from tests.plain_server import plain_server
+from tests.synth import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -142,6 +143,29 @@ def test_the_configuration_that_fits(
     assert yaml.safe_load(findings.to_yaml()) == {"drain": expected}
     configured = load(VALID | yaml.safe_load(findings.to_yaml()), tmp_path)
     assert configured.drain.worker == (worker or "sigterm")
+
+
+@pytest.mark.parametrize("what", [seen(4, 0, 0, 6.0), seen(0, 4, 0, 0.1), seen(4, 0, 9, None)])
+def test_who_serves_callers_itself_needs_no_setting_of_workers(
+    tmp_path: Path, what: SigtermSeen
+) -> None:
+    """config/standalone.yaml takes what was learned of its server, whatever that does."""
+    capacity = CapacitySeen(OverCapacity.REJECTS, 16, 8, "status 429")
+    findings = Findings("http://h", "pod sonic/s", "2026-11-30", 1.2, capacity, what, direct=True)
+    standalone = yaml.safe_load((ROOT / "config" / "standalone.yaml").read_text())
+    text = yaml.safe_load(findings.to_yaml())
+    assert text == {"drain": {"idleSeconds": 3}, "scaling": {"overCapacity": "refuse"}}
+    merged = {name: {**standalone.get(name, {}), **section} for name, section in text.items()}
+    configured = load(standalone | merged, tmp_path)
+    assert configured.topology == "standalone"
+    assert configured.drain.idle_seconds == 3
+
+
+def test_what_is_for_workers_alone_says_so() -> None:
+    capacity = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
+    for what, said in ((seen(0, 4, 0, 0.1), True), (seen(4, 0, 0, 6.0), False)):
+        text = Findings("http://h", "process 9", "2026-11-30", 0.4, capacity, what).to_yaml()
+        assert ("with topology standalone leave it out" in text) == said
 
 
 @pytest.mark.parametrize(
