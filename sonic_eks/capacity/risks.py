@@ -14,6 +14,8 @@ def of_generations(config: Configuration) -> str:
     capacity = config.gpu_capacity
     gpu = config.gpu_type.gpu or config.gpu_type.name
     if capacity.basis == "assumed":
+        if config.standalone.stand_in:
+            return "a stand-in serves tones: there is no GPU to measure"
         if capacity.below_floor:
             return f"nothing says that the {gpu} can keep the objective at all: measure it first"
         return f"nobody measured the {gpu}: measure it before callers rely on it"
@@ -76,7 +78,7 @@ def of_max_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
             " wait or are refused"
         )
     if most < wanted:
-        return f"the peak needs {wanted}: workers are {demand.peak / slots:.0%} full there"
+        return f"the peak needs {wanted}: workers are {demand.peak / slots * 100:.0f} % full there"
     if model.max_replicas is not None and most > wanted:
         return f"the peak needs {wanted}: a fault or an attack may start {most - wanted} GPUs more"
     return ""

@@ -240,7 +240,7 @@ def _assumed(gpu: str, slo: Slo, profiles: Sequence[Profile]) -> GpuCapacity:
     reason = f"as the nearest measured GPU, {_why(nearest, curve, slo, generations)}"
     if ours := _bandwidth(gpu):
         share = ours / (_bandwidth(nearest.gpu) or ours)
-        reason += f"; the {gpu} has {share:.0%} of its memory bandwidth"
+        reason += f"; the {gpu} has {share * 100:.0f} % of its memory bandwidth"
     advised = _nearest(gpu, [p for p in profiles if p.recommended_concurrency is not None])
     most = advised.recommended_concurrency or generations
     if most < generations:

@@ -67,7 +67,7 @@ def test_the_default_is_marked_as_assumed(tmp_path: Path) -> None:
     assert (first.value, first.mark, first.pinned) == (2, "assumed", False)
     assert first.reason == (
         "as the nearest measured GPU, H100: p95 55 ms at 2, budget 80 ms (100 - 20 for the path);"
-        " the L40S has 26% of its memory bandwidth"
+        " the L40S has 26 % of its memory bandwidth"
     )
     assert first.risk == "nobody measured the L40S: measure it before callers rely on it"
     rest = {one.mark for one in found.values()} - {first.mark}
@@ -134,7 +134,7 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
         (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 40}])],
             "models.0.maxReplicas",
-            "the peak needs 50: workers are 94% full there",  # 300 / 320
+            "the peak needs 50: workers are 94 % full there",  # 300 / 320
         ),
         (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 60}])],
@@ -267,6 +267,11 @@ def test_every_deployment_of_the_project_is_derived(path: Path) -> None:
     assert has_api is (config.topology == "distributed")
     assert all(one.reason for one in found)
     assert all(text.isprintable() for one in found for text in (one.name, one.reason, one.risk))
+
+
+def test_a_stand_in_has_nothing_to_measure() -> None:
+    first = derive(load_configuration(ROOT / "config" / "smoke.yaml"))[0]
+    assert first.risk == "a stand-in serves tones: there is no GPU to measure"
 
 
 counts = st.integers(0, 2000)

@@ -135,6 +135,16 @@ def test_a_profile_of_the_workers_side_pays_for_the_path(tmp_path: Path) -> None
     assert load(values, tmp_path).generations_per_gpu == 4
 
 
+def test_the_least_objective_is_rounded_up(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(OURS.replace("90.0", "90.2"))
+    fault = fault_of(with_values(("scaling.profile", "p.yaml"), *slo(90)), tmp_path)
+    assert fault.startswith("slo.ttfbMs: got 90; allowed: at least 91, as p95 of the NVIDIA L40S")
+    assert (
+        load(with_values(("scaling.profile", "p.yaml"), *slo(91)), tmp_path).generations_per_gpu
+        == 1
+    )
+
+
 def test_generations_of_several_gpus_are_shared_out(tmp_path: Path) -> None:
     """Two GPUs: 2 and 6 generations together are 1 and 3 each; a single one tells nothing more."""
     (tmp_path / "p.yaml").write_text(OURS.replace("points:", "gpus: 2\npoints:"))
@@ -260,6 +270,8 @@ def test_a_stand_in_has_no_profile(tmp_path: Path) -> None:
     path = tmp_path / "smoke.yaml"
     path.write_text(smoke)
     assert load_configuration(path).gpu_capacity.basis == "assumed"
+    path.write_text(smoke.replace("deployment:\n", "deployment:\n  terminationProtection: true\n"))
+    assert load_configuration(path).deployment.termination_protection, "nobody relies on tones"
     path.write_text(smoke + "\nscaling: {profile: p.yaml}\n")
     with pytest.raises(ConfigurationError, match="allowed: none: there is no GPU of a m7i"):
         load_configuration(path)

@@ -170,6 +170,57 @@ def test_models_share_spare_gpus_and_nodes(tmp_path: Path) -> None:
     }
 
 
+def test_two_models_that_rise(tmp_path: Path) -> None:
+    config = load(
+        with_values(
+            *EIGHT,
+            (
+                "models",
+                [
+                    {"name": "a", "traffic": busy(100, 0, 60)},
+                    {"name": "b", "traffic": busy(50, 0, 30)},
+                ],
+            ),
+        ),
+        tmp_path,
+    )
+    # 16 slots are free of each: 84 - 16 = 68 and 42 - 16 = 26; the larger is the reserve of both.
+    # That are 12 workers (11.3) with 96 slots: 210 - 96 = 114, 15 GPUs, and 105 - 96 = 9, 2 GPUs.
+    # Peaks: 168 / 6, 118 / 6. Streams: 150 * 3 / 50 and one.
+    assert sized(config) == {
+        "min": [12, 12],
+        "max": [28, 20],
+        "reserve": 68,
+        "headroom": 17,
+        "nodes": 65,
+        "api": (3, 10),
+    }
+
+
+def test_the_real_time_factor_is_the_profiles(tmp_path: Path) -> None:
+    """Of a GPU's own concurrency, and of p95: 100 conversations * 0.4 * 0.2."""
+    (tmp_path / "p.yaml").write_text(
+        """\
+gpu: L40S
+gpus: 2
+model: sonic-3
+side: client
+source: a test
+dated: "2026-11-30"
+points:
+- {concurrency: 1, firstAudioMs: {p95: 90.0}, rtf: {p95: 0.9}}
+- {concurrency: 2, firstAudioMs: {p95: 94.0}, rtf: {p50: 0.1, p95: 0.2}}
+- {concurrency: 6, firstAudioMs: {p95: 114.0}, rtf: {p95: 0.8}}
+"""
+    )
+    config = load(
+        with_values(("scaling.profile", "p.yaml"), ("models", [{"traffic": talking(100)}])),
+        tmp_path,
+    )
+    assert config.generations_per_gpu == 1  # 1 + 2 * 6 / 20 = 1.6
+    assert config.max_replicas(config.models[0]) == 11  # 8 / 0.75 = 10.7
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
