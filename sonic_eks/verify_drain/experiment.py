@@ -167,9 +167,9 @@ class Experiment:
                 seen, refusals = await self._watch(subject, old, signalled)
             finally:
                 await subject.leave()
+        findings.sigterm = seen
         seen.doubt = doubt(findings.capacity, findings.pre_stop_served, refusals)
         seen.others = others or await self._others(subject)
-        findings.sigterm = seen
 
     def _longest(self, text: str) -> float:
         """Longest time from its announced end to the end of the experiment, in seconds."""

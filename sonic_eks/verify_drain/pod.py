@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import json
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
 from sonic_eks.verify_drain.kubectl import Kubectl
+
+T = TypeVar("T")
 
 _KILLED = 137
 """Status of a command in a container that ended under it: 128 and the number of SIGKILL."""
@@ -104,15 +107,8 @@ class Pod:
         )
 
     async def running(self) -> bool:
-        """See `Subject`; an API server that does not answer is asked again."""
-        for look in range(1, _LOOKS + 1):
-            try:
-                found = await self._get()
-                break
-            except SonicEksError:
-                if look == _LOOKS:
-                    raise
-            await asyncio.sleep(_PAUSE_SECONDS)
+        """See `Subject`."""
+        found = await _asked_again(self._get)
         if found is None or found["metadata"]["uid"] != self._uid:
             return False
         status = self._status(found)
@@ -123,7 +119,7 @@ class Pod:
         """See `Subject`."""
         if not self._owner:
             return []
-        found = _json("get", await self.kubectl.output("get", "pods", "-o", "json"))
+        found = await _asked_again(self._all)
         return [
             str(one["metadata"]["name"])
             for one in found.get("items", [])
@@ -148,12 +144,24 @@ class Pod:
         )
         return _json("get", output) if output.strip() else None
 
+    async def _all(self) -> dict[str, Any]:
+        return _json("get", await self.kubectl.output("get", "pods", "-o", "json"))
+
     def _status(self, pod: dict[str, Any]) -> dict[str, Any]:
         statuses = pod.get("status", {}).get("containerStatuses", [])
         return next((one for one in statuses if one["name"] == self.container), {})
 
     def _refusal(self, why: str) -> SonicEksError:
         return SonicEksError(f"--pod {self.pod}: {why}")
+
+
+async def _asked_again(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask an API server that may not answer now and then: what ends here ends once."""
+    for _ in range(_LOOKS - 1):
+        with contextlib.suppress(SonicEksError):
+            return await ask()
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return await ask()
 
 
 def _json(command: str, output: bytes) -> dict[str, Any]:

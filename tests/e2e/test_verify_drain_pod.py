@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -300,14 +300,17 @@ def test_an_api_server_that_does_not_answer_is_asked_again(
     asyncio.run(subject.check())
     installed(replace(standin, fails={"get": "error: EOF"}), monkeypatch)
 
-    async def healed() -> bool:
-        looking = asyncio.create_task(subject.running())
-        while len(standin.asked) < 2:
+    async def healed(ask: Callable[[], Awaitable[object]]) -> object:
+        before = len(standin.asked)
+        looking: asyncio.Future[object] = asyncio.ensure_future(ask())
+        while len(standin.asked) == before:
             await asyncio.sleep(0.02)
         installed(standin, monkeypatch)
         return await looking
 
-    assert asyncio.run(healed())
+    for ask, answer in ((subject.running, True), (subject.others, [])):
+        installed(replace(standin, fails={"get": "error: EOF"}), monkeypatch)
+        assert asyncio.run(healed(ask)) == answer
     installed(replace(standin, fails={"get": "error: EOF"}), monkeypatch)
     with pytest.raises(SonicEksError, match="kubectl get: error: EOF"):
         asyncio.run(subject.running())
