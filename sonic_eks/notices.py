@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sonic_eks.capacity.over_capacity import over_capacity_text
 from sonic_eks.config import Configuration
+from sonic_eks.config.gpu_profile import measured_release
 from sonic_eks.config.vendor_images import vendor_images
 from sonic_eks.deployment import Deployment
 
@@ -88,9 +89,12 @@ def warnings(deployment: Deployment) -> list[Notice]:
 
 def _of_capacity(config: Configuration) -> list[Notice]:
     capacity, slo = config.gpu_capacity, config.slo
+    field = "scaling.generationsPerGpu"
+    if (release := measured_release(config)) is not None:
+        text = f"capacity was measured with {release}, and {config.registry.sonic_release} runs"
+        return [Notice(field, text)]
     if capacity.basis != "assumed":
         return []
-    field = "scaling.generationsPerGpu"
     generations = f"{capacity.generations} generation{'s' if capacity.generations > 1 else ''}"
     found = [
         Notice(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sonic_eks.capacity.curve import chosen
 from sonic_eks.config import Configuration
+from sonic_eks.config.gpu_profile import measured_release
 from sonic_eks.config.service import Model
 from sonic_eks.config.sizes import LEAST_WORKERS, Sizes
 from sonic_eks.sizing.demand import REACTION_SECONDS, WARM_START_SHARE, Demand, risen
@@ -21,7 +22,8 @@ def of_generations(config: Configuration) -> str:
         return f"nobody measured the {gpu}: measure it before callers rely on it"
     point = chosen(config)
     if capacity.basis == "measured":
-        return ""
+        release = measured_release(config)
+        return f"measured with {release}, another release than runs" if release else ""
     if point is None:
         return f"no profile of the {gpu} backs it"
     if not point.kept:

@@ -154,6 +154,15 @@ def gpu_capacity(c: Configuration) -> GpuCapacity:
     return _assumed(c.gpu_type.gpu, c.slo, shipped_profiles())
 
 
+def measured_release(c: Configuration) -> str | None:
+    """Return the vendor release that the capacity was measured with, where another one runs."""
+    capacity = c.gpu_capacity
+    release = capacity.profile.release if capacity.profile else None
+    if capacity.basis != "measured" or release == c.registry.sonic_release:
+        return None
+    return release
+
+
 def _measured(profile: Profile, slo: Slo, *, named: str | None) -> GpuCapacity:
     curve = curve_of(profile, slo.percentile, named=named)
     generations = curve.within(budget_ms(profile, slo))

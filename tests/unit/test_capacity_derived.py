@@ -111,6 +111,11 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "the profile says that the objective cannot be kept: 55 ms at 1",
         ),
         (
+            [*EIGHT, ("registry.sonicRelease", "sonic-20261101")],
+            "scaling.generationsPerGpu",
+            "measured with sonic-20260503, another release than runs",
+        ),
+        (
             [("scaling.generationsPerGpu", 3)],
             "scaling.generationsPerGpu",
             "no profile of the L40S backs it",

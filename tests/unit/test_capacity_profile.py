@@ -320,3 +320,22 @@ def test_an_objective_below_the_floor_of_the_nearest_gpu_is_a_warning(tmp_path: 
             " p95 55 ms at 1, more than the budget of 54 ms"
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ([H100], []),
+        (
+            [H100, ("registry.sonicRelease", "sonic-20261101")],
+            ["capacity was measured with sonic-20260503, and sonic-20261101 runs"],
+        ),
+        ([H100, ("registry.sonicRelease", "sonic-20261101"), ("scaling.generationsPerGpu", 2)], []),
+    ],
+)
+def test_a_measurement_of_another_release_is_a_warning(
+    tmp_path: Path, changes: Changes, texts: list[str]
+) -> None:
+    config = load(with_values(*changes), tmp_path)
+    found = warnings(Deployment(config, Catalogue(config)))
+    assert [n.text for n in found if n.field == "scaling.generationsPerGpu"] == texts
