@@ -15,13 +15,16 @@ class Drain:
     start: float
     propagation: float
     budget: float
+    waited: bool = True
+    """Whether somebody waits for its end, and the server lives on until then."""
     reason: str = ""
-    """drained, idle or budget."""
+    """drained, idle, budget or restarted."""
     seconds: float = 0.0
     cut: int | None = 0
     """Streams that were active when the budget ended; None: could not be read."""
     _source: str = ""
     _before: frozenset[Key] | None = None
+    _gone: bool = False
 
     def again(self, now: float) -> None:
         """Count its times from now on: who called first may have been no kubelet.
@@ -45,6 +48,11 @@ class Drain:
                     self.reason = "drained"
             if not self.reason and state.quiet:
                 self.reason = "idle"
+        if not self.waited and not self.reason:
+            # A server that was away and answers again is a new one, which takes work.
+            if self._gone and state.source != "none":
+                self.reason = "restarted"
+            self._gone = state.source == "none"
         if not self.reason and self.seconds >= self.budget:
             self.reason, self.cut = "budget", state.active
         return bool(self.reason)

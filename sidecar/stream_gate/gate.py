@@ -104,7 +104,10 @@ class Gate:
         """
         if self._drain is None or self._drain.reason:
             self._drain = Drain(
-                self._clock(), self._settings.propagation_seconds, self._settings.budget_seconds
+                self._clock(),
+                self._settings.propagation_seconds,
+                self._settings.budget_seconds,
+                waited=False,
             )
             self._over = asyncio.Event()
             self._progress = 0.0
@@ -119,6 +122,7 @@ class Gate:
     async def drain(self) -> Drain:
         """Begin a drain, and wait until it is over."""
         drain, over = self.begin_drain(), self._over
+        drain.waited = True
         await over.wait()
         return drain
 

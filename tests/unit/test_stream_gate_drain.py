@@ -55,6 +55,28 @@ def test_rule(looks: list[State], reason: str, seconds: float) -> None:
     assert (drain.reason, drain.seconds) == (reason, seconds)
 
 
+@pytest.mark.parametrize(("waited", "reason"), [(False, "restarted"), (True, "")])
+def test_a_server_that_comes_back_ends_a_drain_that_nobody_waits_for(
+    waited: bool, reason: str
+) -> None:
+    drain = Drain(0.0, 0.0, BUDGET, waited=waited)
+    busy = [State(time, "metrics", active=3) for time in (0.0, 5.0, 30.0)]
+    for state in (*busy[:2], blind(10.0), blind(20.0)):
+        drain.step(state)
+    assert not drain.reason
+    drain.step(busy[2])
+    assert drain.reason == reason
+
+
+def test_a_server_that_could_never_be_read_is_no_new_one() -> None:
+    drain = Drain(0.0, 0.0, BUDGET, waited=False)
+    for time in (0.0, 100.0, BUDGET - 1):
+        drain.step(blind(time))
+    assert not drain.reason
+    drain.step(blind(BUDGET))
+    assert drain.reason == "budget"
+
+
 def test_arrivals_during_propagation_are_waited_for() -> None:
     drain = run(look(0, ""), look(60, "a"), look(120, "a"), look(200, "a"))
     assert not drain.reason
