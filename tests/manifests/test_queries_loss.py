@@ -10,6 +10,8 @@ from tests.manifests.conftest import Evaluate
 from tests.manifests.deployments import DOCUMENTS, kinds
 from tests.manifests.promql import Series, query, series
 
+pytestmark = pytest.mark.slow
+
 AHEAD = "default"
 
 # How long a gap lasts, in scrapes, and how Prometheus writes it: a scrape that failed leaves an
