@@ -9,7 +9,7 @@ from cdk8s_plus_35 import k8s
 from sonic_eks.catalogue import PYTHON_IMAGE, Catalogue
 from sonic_eks.config.node_rules import GATE_MIB, GATE_MILLICORES
 from sonic_eks.config.service import Drain
-from sonic_eks.config.standalone import GATE_PORT
+from sonic_eks.config.standalone import BEGIN_DRAIN_PATH, GATE_PORT
 from sonic_eks.k8s.chart import DeploymentChart
 from sonic_eks.k8s.labels import Labels
 from sonic_eks.k8s.pods import container_security, resources
@@ -94,7 +94,7 @@ def drain_hook(*, waits: bool = True) -> k8s.Lifecycle:
     waits : bool
         Whether the hook, and with it SIGTERM, waits for the drain's end.
     """
-    path = "/drain" if waits else "/begin-drain"
+    path = "/drain" if waits else BEGIN_DRAIN_PATH
     return k8s.Lifecycle(
         pre_stop=k8s.LifecycleHandler(
             http_get=k8s.HttpGetAction(path=path, port=k8s.IntOrString.from_number(GATE_PORT))

@@ -22,6 +22,9 @@ MetricName = Annotated[Str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,99}$")]
 GATE_PORT = 8090
 """Port of the stream gate in every pod that has one."""
 
+BEGIN_DRAIN_PATH = "/begin-drain"
+"""Where the gate learns of a pod's end without holding it back."""
+
 
 def _no_json(name: str) -> None:
     raise ValueError(f"{name} is Python's alone")

@@ -156,7 +156,7 @@ class Experiment:
                     await subject.announce_end(self._longest(text))
                     findings.pre_stop_served = await self._during_pre_stop(old)
                 else:
-                    findings.notes.append("it has no preStop hook, so none was tried")
+                    findings.notes.append("it has no preStop hook that lasts, so none was tried")
                 # What is cut without SIGTERM too, or ends just then, would be no finding.
                 await all_ended(old)
                 _all_completed(old)

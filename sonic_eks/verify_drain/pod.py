@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from sonic_eks.config.standalone import BEGIN_DRAIN_PATH
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
 from sonic_eks.verify_drain.kubectl import Kubectl
 
@@ -30,7 +31,7 @@ _PAUSE_SECONDS = 1.0
 class Pod:
     """The main container of a pod, by kubectl.
 
-    Where the container has a preStop hook, `announce_end` deletes the pod, which runs the hook.
+    Where the container has a preStop hook that lasts, `announce_end` deletes the pod: it runs then.
     `terminate` sends SIGTERM to the container's first process at once, so that no experiment waits
     for a hook of minutes: like the runtime's, it has no effect on a process that has no handler
     for it (man 7 pid_namespaces).
@@ -77,7 +78,10 @@ class Pod:
         if "running" not in status.get("state", {}):
             raise self._refusal(f"its container {self.container} does not run")
         lifecycle = containers[self.container].get("lifecycle") or {}
-        self.has_pre_stop = bool(lifecycle.get("preStop"))
+        hook = lifecycle.get("preStop") or {}
+        # One that only tells of the end holds SIGTERM back no more than none.
+        tells = (hook.get("httpGet") or {}).get("path") == BEGIN_DRAIN_PATH
+        self.has_pre_stop = bool(hook) and not tells
         self._grace_seconds = spec.get("terminationGracePeriodSeconds", self._grace_seconds)
         self._uid, self._owner = metadata["uid"], _owner_of(metadata)
         self._restarts = status.get("restartCount", 0)

@@ -105,13 +105,16 @@ def test_a_pod_is_marked_then_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "--grace-period=30" in last
 
 
-def test_port_forwards_break_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hook", [{"pre_stop": False}, {"hook_path": "/begin-drain"}])
+def test_port_forwards_break_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: dict[str, Any]
+) -> None:
     """One that is refused ends its kubectl, with all that it carries: not what goes on.
 
-    The pod has no hook: its deletion would be SIGTERM at a moment that nobody knows.
+    No hook of the pod lasts: its deletion would be SIGTERM at a moment that nobody knows.
     """
     options = ("--on-sigterm", "drain", "--over-capacity", "reject", "--capacity", 3)
-    state = {"pre_stop": False, "chatter": 100_000}
+    state = {**hook, "chatter": 100_000}
     with pod_of(tmp_path, monkeypatch, *options, **state) as (_, standin):
         found = learn()
     assert behaviour(found) is OnSigterm.DRAINS, found.evidence()
@@ -120,7 +123,7 @@ def test_port_forwards_break_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found.sigterm is not None
     assert found.sigterm.new_refused >= 1
     assert found.pre_stop_served is None
-    assert "no preStop hook" in found.to_yaml()
+    assert "no preStop hook that lasts" in found.to_yaml()
     assert set(verbs(standin)) == {"get", "exec", "port-forward"}
     assert verbs(standin).count("port-forward") > 2 + 2 * QUICK.streams, (
         "one for each burst, each long generation and each new one"

@@ -40,6 +40,8 @@ class Standin:
         The process that is the pod's container, and where it serves.
     pre_stop : bool
         Whether the container has a preStop hook.
+    hook_path : str
+        What it asks of the gate.
     spec, metadata : dict
         What is in the pod's, besides.
     others : list of str
@@ -62,6 +64,7 @@ class Standin:
     pid: int
     port: int = 5000
     pre_stop: bool = True
+    hook_path: str = "/drain"
     spec: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
@@ -136,7 +139,9 @@ def runs(pid: int) -> bool:
 def get(standin: Standin, arguments: list[str]) -> None:
     """Print the pod, or all pods."""
     state = {"running": {}} if runs(standin.pid) else {"terminated": {"exitCode": 0}}
-    hook: dict[str, Any] = {"preStop": {"httpGet": {}}} if standin.pre_stop else {}
+    hook: dict[str, Any] = (
+        {"preStop": {"httpGet": {"path": standin.hook_path}}} if standin.pre_stop else {}
+    )
     owner = {"ownerReferences": [{"uid": "owner", "controller": True}]}
     pod = {
         "metadata": {"name": "worker-1", "uid": "1", **owner, **standin.metadata},
@@ -167,9 +172,9 @@ def get(standin: Standin, arguments: list[str]) -> None:
 
 
 def delete(standin: Standin, arguments: list[str]) -> None:
-    """Mark it as going; without a preStop hook that is SIGTERM."""
+    """Mark it as going; without a preStop hook that lasts this is SIGTERM."""
     assert arguments[:3] == ["pod", "worker-1", "--wait=false"], arguments
-    if not standin.pre_stop:
+    if not standin.pre_stop or standin.hook_path == "/begin-drain":
         os.kill(standin.pid, signal.SIGTERM)
 
 
