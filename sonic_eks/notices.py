@@ -153,13 +153,15 @@ def _of_the_queue(config: Configuration) -> list[Notice]:
                 "no model's workers are scaled on the queue: nothing says which model it waits for",
             )
         )
+    known = config.scaling.over_capacity is not None
+    doubt = "" if known else ", if Sonic lets them wait (scaling.overCapacity is not set)"
     for index, model in enumerate(config.models):
         if model.min_replicas == 0:
             found.append(
                 Notice(
                     f"models.{index}.minReplicas",
-                    f"the first callers of {model.name} wait for a worker, up to"
-                    f" {config.scaling.cold_start_seconds} s (scaling.coldStartSeconds) and more",
+                    f"the first callers of {model.name} wait for a worker,"
+                    f" {config.scaling.cold_start_seconds} s or more{doubt}",
                 )
             )
     return found

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 
 from tests.manifests.conftest import Evaluate
-from tests.manifests.promql import Series, measured, query, series, standalone_labels
+from tests.manifests.deployments import one
+from tests.manifests.promql import WORKER, Series, measured, query, series, standalone_labels
 
 AHEAD = "default"
 """180 s ahead, by a straight line through the last 180 s."""
+
+
+def threshold(deployment: str) -> float:
+    (trigger,) = one(deployment, "ScaledObject", WORKER)["spec"]["triggers"]
+    return float(trigger["metadata"]["threshold"])
 
 
 def total(*loads: str) -> list[Series]:
@@ -24,6 +31,14 @@ def test_rising_demand_is_met_before_it_is_there(evaluate: Evaluate) -> None:
     data = total("30+0.4x200", "30+0.6x200")
     evaluate(query(deployment=AHEAD), data, {"300s": 120 + 36, "600s": 180 + 36})
     evaluate(query(), data, {"300s": 120, "600s": 180})
+
+
+def test_the_example_of_the_documentation(evaluate: Evaluate) -> None:
+    # docs/scaling.md, "The value": 12 in progress, 3 a minute more; 1.5 a worker.
+    evaluate(query(deployment=AHEAD), total("0+0.25x200"), {"240s": 21})
+    assert threshold(AHEAD) == 1.5
+    assert math.ceil(21 / 1.5) == 14
+    assert math.ceil(12 / 1.5) == 8
 
 
 def test_falling_and_level_demand_is_what_it_is(evaluate: Evaluate) -> None:
@@ -52,7 +67,7 @@ def test_a_step_counts_for_what_the_line_through_it_rises(evaluate: Evaluate) ->
 def test_a_few_points_lead_nowhere(evaluate: Evaluate, seconds: int) -> None:
     # Prometheus has just started, its first look saw one worker of three: no rise of any size.
     first, rest = series("a", "4x200"), [*series("b", "_ 4x200"), *series("c", "_ 4x200")]
-    late = [one | {"values": re.sub(r"^1x", "_ 1x", one["values"])} for one in rest]
+    late = [s | {"values": re.sub(r"^1x", "_ 1x", s["values"])} for s in rest]
     seen = 4 if seconds == 0 else 12
     evaluate(query(deployment=AHEAD), [*first, *late], {f"{seconds}s": seen})
 

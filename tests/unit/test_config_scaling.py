@@ -203,7 +203,10 @@ def test_none_at_all(changes: Changes) -> None:
     assert worker_policy(config, model).min_replicas == 0
     told = {n.field: n.text for n in warnings(Deployment(config, Catalogue(config)))}
     # Who calls first waits for a worker's start: 180 seconds by default.
-    assert "180 s" in told[f"models.{len(config.models) - 1}.minReplicas"]
+    notice = told[f"models.{len(config.models) - 1}.minReplicas"]
+    assert "180 s" in notice
+    # Where it refuses them nobody would ever start one.
+    assert ("overCapacity is not set" in notice) == (config.scaling.over_capacity is None)
 
 
 def test_a_schedule_is_checked_against_the_models_that_it_is_for() -> None:
