@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sonic_eks.capacity.policy import ScalingPolicy
+from sonic_eks.capacity.policy import STEP_SECONDS, ScalingPolicy
 from sonic_eks.config.scaling import Queue
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 
@@ -25,9 +25,6 @@ no window is shorter than four scrapes.
 
 HOLD_SECONDS = 600
 """How long the last value of a pod counts that is still there but answers no scrape."""
-
-STEP_SECONDS = 15
-"""Between two of the points that a slope is taken of."""
 
 WORKER_LOAD = "inferno_worker_load"
 """Generations that a worker is processing (Cartesia, "Metrics")."""
@@ -82,9 +79,11 @@ def worker_query(
     """
     where = {"component": "worker", "model": model}
     targets = f"up{{{_selector(where)}}}"
-    demand = _held(WORKER_LOAD, where, without_draining=ends_at_once)
+    loads = _values(WORKER_LOAD, where, without_draining=ends_at_once)
+    demand = f"sum({loads})"
     if queue is not None:
-        demand = f"{demand} + ({queue} or vector(0))"
+        most = f"{policy.slots} * scalar(count({loads}))"
+        demand = f"{demand} + clamp_max({queue} or vector(0), {most})"
         if policy.min_replicas == 0:
             demand = f"({demand} or {queue} unless on () {targets})"
     return _signal(demand, targets, policy)
@@ -125,7 +124,9 @@ def queue_query(queue: Queue, label_value: str | None = None) -> str:
         What the model is called in `queue.model_label`; None for all models.
     """
     of = {} if label_value is None else {str(queue.model_label): label_value}
-    return _held(queue.metric, {"component": "api"}, of, one_for_all=queue.aggregate == "max")
+    values = _values(queue.metric, {"component": "api"}, of)
+    # Where all pods tell of one queue, the highest counts.
+    return f"max(sum by (pod) ({values}))" if queue.aggregate == "max" else f"sum({values})"
 
 
 def active_streams() -> str:
@@ -155,20 +156,26 @@ def _signal(demand: str, targets: str, policy: ScalingPolicy) -> str:
     return ahead
 
 
-def _held(
+def _held(metric: str, where: Mapping[str, str]) -> str:
+    """Return the sum of `_values`: empty, not zero, where no pod has a value.
+
+    A silent metric must not scale in.
+    """
+    return f"sum({_values(metric, where)})"
+
+
+def _values(
     metric: str,
     where: Mapping[str, str],
     of: Mapping[str, str] | None = None,
     *,
     without_draining: bool = False,
-    one_for_all: bool = False,
 ) -> str:
-    """Return a sum over pods in which each counts with its last value.
+    """Return the value of each pod, or its last one.
 
     A pod that is gone is no longer a target and drops out with the window. A target that cannot
     be scraped keeps its last value, and so does a gate that cannot look, and every target while
     Prometheus itself is away (a target's `up` is known for five minutes more, its look-back).
-    Where no pod has a value the result is empty, not zero: a silent metric must not scale in.
 
     Parameters
     ----------
@@ -178,8 +185,6 @@ def _held(
         Labels of the targets, and further ones of the gauge.
     without_draining : bool
         Whether pods that drain are left out.
-    one_for_all : bool
-        Whether all pods tell of the same: the highest one counts.
     """
     targets = _selector(where)
     series = f"{metric}{{{_selector(where, of or {})}}}"
@@ -192,10 +197,10 @@ def _held(
         f"{_last(series, WINDOW_SECONDS)}"
         f" or {_last(series, HOLD_SECONDS)} and {_BY_TARGET} ({unknown})"
     )
-    if without_draining:
-        gates = f"last_over_time({DRAINING}{{{targets}}}[{WINDOW_SECONDS}s]) == 1"
-        values = f"({values}) unless {_BY_POD} ({gates})"
-    return f"max(sum by (pod) ({values}))" if one_for_all else f"sum({values})"
+    if not without_draining:
+        return values
+    gates = f"last_over_time({DRAINING}{{{targets}}}[{WINDOW_SECONDS}s]) == 1"
+    return f"({values}) unless {_BY_POD} ({gates})"
 
 
 def _last(series: str, seconds: int) -> str:

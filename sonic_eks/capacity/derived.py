@@ -80,7 +80,7 @@ def _policy(config: Configuration) -> Iterator[Derived]:
         value=scaling.target_utilization,
         unit="",
         mark="pinned" if "target_utilization" in given else "default",
-        reason=f"{each:g} generations a worker; the rest is for chance and for what rises",
+        reason=f"{each:g} generations a worker, margins included",
         risk=risks.of_utilization(config),
     )
     if scaling.margin_sigmas:

@@ -2,13 +2,20 @@
 
 The HPA wants ``ceil(signal / threshold)`` workers, with ::
 
+    demand = in_progress + min(waiting, slots * workers)
     ahead  = max(demand, demand + look_ahead_seconds * slope)
     signal = ahead + margin_sigmas * sqrt(ahead) + reserve_generations
 
-where demand is what is in progress on ready workers and in the queue, in generations, and the
-slope is that of a straight line through its last `window_seconds`. Arrivals that know nothing of
-each other keep a number of slots busy that varies by the square root of its mean (Poisson), so a
-large service needs a smaller share of spare slots than a small one ("square-root staffing").
+in generations, where the slope is that of a straight line through the demand's last
+`look_ahead_window_seconds`.
+
+Arrivals that know nothing of each other keep a number of slots busy that varies by the square root
+of its mean (Poisson), so a large service needs a smaller share of spare slots than a small one
+("square-root staffing").
+
+A queue holds all that came while its callers were patient, which is more than is needed at once by
+as many times as their patience is longer than a generation. So it counts for one more filling of
+the workers at most, and demand never more than doubles by it.
 """
 
 from __future__ import annotations
@@ -18,12 +25,19 @@ from typing import Literal
 
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
+from sonic_eks.sizing.demand import REACTION_SECONDS
 
 PERIOD_SECONDS = 15
 """Seconds between two decisions of the HPA.
 
 kube-controller-manager reference: horizontal-pod-autoscaler-sync-period.
 """
+
+STEP_SECONDS = 5
+"""Between two of the points that a slope is taken of: as often as pods are scraped."""
+
+# As in the configuration.
+_LEAST_WINDOW, _MOST_WINDOW = 60, 1800
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,8 @@ class ScalingPolicy:
     ----------
     threshold : float
         Generations that a worker is to have (KEDA's `threshold`, an AverageValue).
+    slots : int
+        Generations that a worker takes at once.
     margin_sigmas, reserve_generations : float
         See the module.
     look_ahead_seconds, look_ahead_window_seconds : int
@@ -87,6 +103,7 @@ class ScalingPolicy:
     """
 
     threshold: float
+    slots: int
     margin_sigmas: float
     reserve_generations: float
     look_ahead_seconds: int
@@ -102,14 +119,18 @@ class ScalingPolicy:
 def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
     """Return the policy of a model's workers, or of the servers that stand alone."""
     scaling = config.scaling
-    ahead = scaling.look_ahead_seconds
+    ahead, window = scaling.look_ahead_seconds, scaling.look_ahead_window_seconds
+    if ahead is None:
+        ahead = scaling.cold_start_seconds + REACTION_SECONDS
     up, down = directions(config)
     return ScalingPolicy(
         threshold=config.generations_per_gpu * scaling.target_utilization,
+        slots=config.generations_per_gpu,
         margin_sigmas=scaling.margin_sigmas,
         reserve_generations=config.reserve_generations,
-        look_ahead_seconds=scaling.cold_start_seconds if ahead is None else ahead,
-        look_ahead_window_seconds=scaling.look_ahead_window_seconds,
+        look_ahead_seconds=ahead,
+        # Chance in the slope is multiplied by the seconds ahead: further ahead, a longer line.
+        look_ahead_window_seconds=window or min(max(ahead, _LEAST_WINDOW), _MOST_WINDOW),
         min_replicas=config.min_replicas(model),
         max_replicas=config.max_replicas(model),
         up=up,
@@ -123,12 +144,16 @@ def directions(config: Configuration) -> tuple[Direction, Direction]:
     """Return how pods are added and removed, whatever they are scaled on."""
     scaling = config.scaling
     added = Limit("Pods", scaling.scale_up_pods_per_period, PERIOD_SECONDS)
-    removed = Limit("Pods", scaling.scale_down_pods_per_period, scaling.scale_down_period_seconds)
+    period = scaling.scale_down_period_seconds
+    removed = (
+        Limit("Pods", scaling.scale_down_pods_per_period, period),
+        Limit("Percent", scaling.scale_down_percent_per_period, period),
+    )
     return (
         Direction(window_seconds=0, limits=(added,), tolerance=scaling.scale_up_tolerance),
         Direction(
             window_seconds=scaling.scale_down_window_seconds,
-            limits=(removed,),
+            limits=removed,
             tolerance=scaling.scale_down_tolerance,
         ),
     )

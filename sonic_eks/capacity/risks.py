@@ -43,9 +43,11 @@ def of_generations(config: Configuration) -> str:
 
 
 def of_utilization(config: Configuration) -> str:
-    """Say where the target leaves less than a slot of each worker."""
-    share = config.scaling.target_utilization
-    if share == 1:
+    """Say where neither the target nor a margin leaves a slot free."""
+    scaling = config.scaling
+    if scaling.target_utilization == 1 and not (
+        scaling.margin_sigmas or config.reserve_generations
+    ):
         return "no slot is free in the mean: half of the time, demand is above it"
     return ""
 

@@ -52,18 +52,18 @@ class Scaling(Section):
     """Capacity profile of the GPU, a path from this file; unset: a shipped one, or assumed."""
     accept_assumed_capacity: Bool = False
     """Whether terminationProtection goes with a capacity that nobody measured."""
-    target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 0.75
-    """Share of a worker's generations at which another worker is added."""
-    margin_sigmas: Annotated[Fraction, Field(ge=0.0, le=6.0)] = 0.0
+    target_utilization: Annotated[Fraction, Field(ge=0.1, le=1.0)] = 1.0
+    """Share of a worker's generations at which another worker is added, margins included."""
+    margin_sigmas: Annotated[Fraction, Field(ge=0.0, le=6.0)] = 2.0
     """Spare workers for chance: so many times the square root of the generations in progress."""
     reserve_generations: Annotated[Int, Field(ge=0, le=100_000)] | None = None
     """Spare workers for a jump in demand, in generations; unset: from the traffic, else 0."""
     cold_start_seconds: Annotated[Int, Field(ge=15, le=3600)] = 180
     """Seconds from a worker without a node until it is ready (assumed: measure it)."""
     look_ahead_seconds: Annotated[Int, Field(ge=0, le=3600)] | None = None
-    """Seconds that scaling looks ahead where demand rises; unset: coldStartSeconds; 0: not."""
-    look_ahead_window_seconds: Annotated[Int, Field(ge=60, le=1800)] = 180
-    """Seconds of the past that tell how fast demand rises."""
+    """Seconds that scaling looks ahead of a rise; unset: coldStartSeconds and 30; 0: not."""
+    look_ahead_window_seconds: Annotated[Int, Field(ge=60, le=1800)] | None = None
+    """Seconds of the past that tell how fast demand rises; unset: as many as it looks ahead."""
     generations_per_stream: Annotated[Fraction, Field(ge=0.01, le=100.0)] | None = None
     """Generations of an active stream, where standalone.loadMetric is unset; unset: 1, assumed."""
     generations_per_api_pod: Annotated[Int, Field(ge=1, le=10_000)] = 50
@@ -72,12 +72,14 @@ class Scaling(Section):
     """GPUs kept free by pods that give way to new workers; unset: from the traffic, else 1."""
     rollout: Literal["surge", "replace"] = "surge"
     """Whether a worker's update starts the new pod first, or ends the old one first."""
-    scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 600
+    scale_down_window_seconds: Annotated[Int, Field(ge=300, le=3600)] = 300
     """Seconds that demand must stay low before a pod is removed."""
     scale_down_period_seconds: Annotated[Int, Field(ge=15, le=1800)] = 60
-    """Seconds in which that many pods are removed at most."""
+    """Seconds in which as many pods are removed as the next two fields say."""
     scale_down_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 1
-    """Pods removed at most in scaleDownPeriodSeconds."""
+    """Pods that may be removed in scaleDownPeriodSeconds, however few there are."""
+    scale_down_percent_per_period: Annotated[Int, Field(ge=1, le=100)] = 10
+    """Percent of the pods that may be, where that is more."""
     scale_up_pods_per_period: Annotated[Int, Field(ge=1, le=100)] = 4
     """Pods added at most in 15 seconds."""
     zero_after_seconds: Annotated[Int, Field(ge=60, le=86_400)] = 900

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sonic_eks.capacity.policy import ScalingPolicy
+from sonic_eks.capacity.policy import STEP_SECONDS, ScalingPolicy
 
 
 def even_loads(in_progress: int, pods: Sequence[int]) -> dict[int, int]:
@@ -31,10 +31,10 @@ class Scrapes:
     def __init__(self, loss: float, random: np.random.Generator) -> None:
         self._loss = loss
         self._random = random
-        self._values: dict[int | str, float] = {}
+        self._values: dict[int, int] = {}
 
-    def seen(self, values: Mapping[int | str, float]) -> float:
-        """Return the sum of what a scrape says; a pod that was never seen has no value.
+    def seen(self, values: Mapping[int, int]) -> Mapping[int, int]:
+        """Return what is known after a scrape; a pod that was never seen has no value.
 
         Parameters
         ----------
@@ -42,7 +42,7 @@ class Scrapes:
             Value of each pod that is there.
         """
         if not self._loss:
-            return sum(values.values())
+            return values
         missed = self._random.random(len(values)) < self._loss
         held = {}
         for (name, value), lost in zip(values.items(), missed, strict=True):
@@ -51,7 +51,7 @@ class Scrapes:
             elif name in self._values:
                 held[name] = self._values[name]
         self._values = held
-        return sum(held.values())
+        return held
 
 
 class Signal:
@@ -61,23 +61,28 @@ class Signal:
     ----------
     policy : ScalingPolicy
         Look-ahead and margins.
-    step_seconds : float
-        Between two of the values that are given.
     """
 
-    def __init__(self, policy: ScalingPolicy, step_seconds: float) -> None:
+    def __init__(self, policy: ScalingPolicy) -> None:
         self._policy = policy
-        points = math.ceil(policy.look_ahead_window_seconds / step_seconds)
-        steps = np.arange(points) * step_seconds
+        points = math.ceil(policy.look_ahead_window_seconds / STEP_SECONDS)
+        steps = np.arange(points) * STEP_SECONDS
         # The slope of a straight line through points is a sum over them with these weights.
         distances = steps - steps.mean()
         self._weights = distances / (distances**2).sum()
         self._demands: deque[float] = deque(maxlen=points)
 
-    def of(self, demand: float) -> float:
-        """Return the signal, given the demand of this step; the earlier ones are remembered."""
-        policy = self._policy
+    def demand(self, in_progress: int, waiting: int, workers: int) -> int:
+        """Return the demand."""
+        return in_progress + min(waiting, self._policy.slots * workers)
+
+    def note(self, demand: float) -> None:
+        """Remember the demand of a step."""
         self._demands.append(demand)
+
+    def of(self, demand: float) -> float:
+        """Return the signal of a demand, given what was noted before it and with it."""
+        policy = self._policy
         if policy.look_ahead_seconds and len(self._demands) == self._demands.maxlen:
             slope = float(self._weights @ np.array(self._demands))
             demand += max(0.0, policy.look_ahead_seconds * slope)

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sonic_eks.capacity.policy import PERIOD_SECONDS, ScalingPolicy
+from sonic_eks.capacity.policy import PERIOD_SECONDS, STEP_SECONDS, ScalingPolicy
 from sonic_eks.simulation.hpa import Hpa, wish_of_average_value, wish_of_utilization
 from sonic_eks.simulation.metrics import Scrapes, Signal, even_loads
 from sonic_eks.simulation.nodes import ColdStart, Fleet
 from sonic_eks.simulation.serving import REFUSED, Floats, Serving
 
-SCRAPE_SECONDS = 5.0
-
-SIGNAL_AGE_SECONDS = SCRAPE_SECONDS / 2
+SIGNAL_AGE_SECONDS = STEP_SECONDS / 2
 """Seconds from a scrape to the decision on it: pods are scraped at times of their own."""
+
+_QUEUE = 0
+"""Number of what tells of the queue; workers are numbered from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,17 @@ class Watcher:
             Workers that serve, and that there are from now on.
         """
 
+    def judged(self, times: Floats, missed: NDArray[np.bool_]) -> None:
+        """Hear, at the end, which generations missed the objective.
+
+        Parameters
+        ----------
+        times : ndarray, shape (n,)
+            When each that is counted came.
+        missed : ndarray, shape (n,)
+            Whether it did.
+        """
+
 
 def simulate(
     times: Floats,
@@ -198,11 +211,11 @@ class _Run:
             max_replicas=policy.max_replicas,
         )
         self._scrapes = Scrapes(world.scrape_loss, np.random.default_rng(seed))
-        self._signal = Signal(policy, PERIOD_SECONDS)
+        self._signal = Signal(policy)
         self._scale_ins = 0
-        # Without loss a value that is replaced before anybody looks changes nothing.
-        seen = watcher is not None or world.scrape_loss
-        self._scrape_seconds = SCRAPE_SECONDS if seen else PERIOD_SECONDS
+        # A value that is replaced before anybody looks changes nothing.
+        looks = watcher is not None or world.scrape_loss or policy.look_ahead_seconds
+        self._scrape_seconds = STEP_SECONDS if looks else PERIOD_SECONDS
 
     def result(self) -> Result:
         """Play it."""
@@ -211,6 +224,7 @@ class _Run:
         for now in scrapes:
             self._advance(now)
             demand = self._scrape(now)
+            self._signal.note(demand)
             if (now - self._begin) % PERIOD_SECONDS == 0:
                 self._sync(now + SIGNAL_AGE_SECONDS, demand)
         self._advance(world.end_seconds)
@@ -218,11 +232,15 @@ class _Run:
         serving.advance(world.end_seconds + world.patience_seconds)
 
         counted = slice(int(np.searchsorted(self._times, 0)), None)
+        times = self._times[counted]
         waits, loads = serving.waits[counted], serving.loads[counted]
         first_audio_ms = 1000 * waits + np.array((0.0, *world.first_audio_ms))[loads]
+        missed = first_audio_ms > world.objective_ms
+        if self._watcher is not None:
+            self._watcher.judged(times, missed)
         return Result(
-            generations=len(waits),
-            violating=int((first_audio_ms > world.objective_ms).sum()),
+            generations=len(times),
+            violating=int(missed.sum()),
             refused=int((waits == REFUSED).sum()),
             gpu_hours=gpu_hours,
             scale_ins=self._scale_ins,
@@ -240,17 +258,16 @@ class _Run:
     def _scrape(self, now: float) -> float:
         """Return the demand that the scrapes up to now tell of."""
         serving = self._serving
-        waiting = serving.waiting
+        waiting = serving.waiting if self._scaler.queue else 0
         if self._watcher is None and not self._world.scrape_loss:
-            return serving.in_progress + self._scaler.queue * waiting
+            return self._signal.demand(serving.in_progress, waiting, serving.workers)
         pods = sorted(pod.number for pod in self._fleet.pods if pod.ready <= now)
         loads = even_loads(serving.in_progress, pods)
         if self._watcher is not None:
-            self._watcher.scraped(now, loads, waiting)
-        values: dict[int | str, float] = {**loads}
-        if self._scaler.queue:
-            values["queue"] = waiting
-        return self._scrapes.seen(values)
+            self._watcher.scraped(now, loads, serving.waiting)
+        known = dict(self._scrapes.seen({**loads, _QUEUE: waiting}))
+        waiting = known.pop(_QUEUE, 0)
+        return self._signal.demand(sum(known.values()), waiting, len(known))
 
     def _sync(self, now: float, demand: float) -> None:
         self._join(now)
@@ -260,7 +277,7 @@ class _Run:
         if decided < replicas:
             self._serving.advance(now)
         for pod in self._fleet.scale(now, decided):
-            self._fleet.end(pod, max(self._serving.leave(now), default=now))
+            self._fleet.end(pod, max(self._serving.leave(now).tolist(), default=now))
             self._scale_ins += 1
         if self._watcher is not None:
             self._watcher.decided(now, signal, self._serving.workers, decided)

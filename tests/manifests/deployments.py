@@ -29,6 +29,15 @@ _WARM_UP = (
 )
 _SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:"
 
+# What the queries' cases count on: no margin for chance, and 180 s ahead.
+_AHEAD: list[tuple[str, Any]] = [
+    ("scaling.marginSigmas", 0.0),
+    ("scaling.lookAheadSeconds", 180),
+    ("scaling.lookAheadWindowSeconds", 180),
+]
+# So many that what waits counts in full.
+_ROOMY = ("scaling.generationsPerGpu", 50)
+
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "default": VALID,
     "air-gapped": with_values(
@@ -50,13 +59,16 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("nodes.gpu.maxNodes", 16),
     ),
     # Scaled on what is in progress, and on nothing else.
-    "present": with_values(("scaling.lookAheadSeconds", 0)),
+    "present": with_values(*_AHEAD, _ROOMY, ("scaling.lookAheadSeconds", 0)),
+    "ahead": with_values(*_AHEAD, _ROOMY),
     "margins": with_values(
         ("scaling.lookAheadSeconds", 0),
         ("scaling.marginSigmas", 1.5),
         ("scaling.reserveGenerations", 4),
     ),
     "schedules": with_values(
+        *_AHEAD,
+        _ROOMY,
         ("models", [_TWO_MODELS[0], _TWO_MODELS[1] | {"queueLabelValue": "sonic-turbo"}]),
         ("scaling.headroomGpus", 2),
         ("scaling.scaleUpTolerance", 0),
@@ -85,6 +97,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     ),
     # One model has workers only while somebody calls.
     "zero": with_values(
+        *_AHEAD,
+        _ROOMY,
         ("models", [{"name": "sonic-3"}, {"name": "rare", "minReplicas": 0, "maxReplicas": 4}]),
         ("nodes.gpu.maxNodes", 13),
         ("scaling.queue.modelLabel", "offering"),
@@ -93,7 +107,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("scaling.overCapacity", "queue"),
         ("scaling.zeroAfterSeconds", 1200),
     ),
-    "two-models": with_values(("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
+    "two-models": with_values(*_AHEAD, ("models", _TWO_MODELS), ("scaling.headroomGpus", 2)),
     "no-spare-gpu": with_values(
         ("models", [{"minReplicas": 4, "maxReplicas": 4}]),
         ("nodes.gpu.baseSize", 4),
@@ -155,8 +169,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("drain.propagationSeconds", 150),
         ("drain.marginSeconds", 30),
     ),
-    "wait-idle": with_values(("drain.worker", "wait-idle"), ("drain.idleSeconds", 5)),
+    "wait-idle": with_values(*_AHEAD, ("drain.worker", "wait-idle"), ("drain.idleSeconds", 5)),
     "standalone": with_values(
+        *_AHEAD,
         ("topology", "standalone"),
         ("models", [{"name": "any", "image": "speech-server", "env": {"A": "1"}}]),
         ("scaling.generationsPerStream", 0.25),

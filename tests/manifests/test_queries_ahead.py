@@ -11,7 +11,7 @@ from tests.manifests.conftest import Evaluate
 from tests.manifests.deployments import one
 from tests.manifests.promql import WORKER, Series, measured, query, series, standalone_labels
 
-AHEAD = "default"
+AHEAD = "ahead"
 """180 s ahead, by a straight line through the last 180 s."""
 
 
@@ -56,11 +56,11 @@ def test_a_turn_is_never_below_the_present(evaluate: Evaluate) -> None:
 
 
 def test_a_step_counts_for_what_the_line_through_it_rises(evaluate: Evaluate) -> None:
-    # From 10 to 22 at 240 s. After 305 s the line's points are those of 135, 150 .. 300 s, with
-    # Prometheus 2 as with 3, which leaves a window's start out. Around their middle of 217.5 s
-    # sum(x y) = 12 (22.5 + 37.5 + 52.5 + 67.5 + 82.5) = 3150 and sum(x x) = 225 x 143 = 32175.
+    # From 10 to 22 at 240 s. After 302 s the line's points are those of 125, 130 .. 300 s, with
+    # Prometheus 2 as with 3, which leaves a window's start out. Around their middle of 212.5 s
+    # sum(x y) = 12 x 13 (270 - 212.5) = 8970 and sum(x x) = 25 x 36 x 1295 / 12 = 97125.
     data = total("10x47 22x100")
-    evaluate(query(deployment=AHEAD), data, {"235s": 10, "305s": round(22 + 180 * 3150 / 32175, 3)})
+    evaluate(query(deployment=AHEAD), data, {"235s": 10, "302s": round(22 + 180 * 8970 / 97125, 3)})
 
 
 @pytest.mark.parametrize("seconds", [0, 30, 60, 100])
@@ -73,9 +73,9 @@ def test_a_few_points_lead_nowhere(evaluate: Evaluate, seconds: int) -> None:
 
 
 def test_the_line_is_used_once_three_quarters_of_it_are_there(evaluate: Evaluate) -> None:
-    # The ninth point of twelve comes after 120 s.
+    # The 27th point of 36 comes after 130 s.
     data = total("0+1x200")
-    evaluate(query(deployment=AHEAD), data, {"115s": 23, "120s": 24 + 36})
+    evaluate(query(deployment=AHEAD), data, {"125s": 25, "130s": 26 + 36})
 
 
 def test_workers_that_come_and_go_are_no_trend(evaluate: Evaluate) -> None:

@@ -31,7 +31,7 @@ def test_a_worker_that_drains_is_left_out_at_once(evaluate: Evaluate) -> None:
         *draining(gate("b"), "0x60 1x500"),
     ]
     evaluate(query(), data, {"300s": 5, "305s": 2, "900s": 2})
-    evaluate(query(deployment="default"), data, {"300s": 5, "305s": 2, "900s": 2})
+    evaluate(query(deployment="ahead"), data, {"300s": 5, "305s": 2, "900s": 2})
 
 
 def test_a_drain_that_is_over_counts_again(evaluate: Evaluate) -> None:
@@ -105,7 +105,7 @@ def test_replacing_workers_one_by_one_is_no_trend(evaluate: Evaluate) -> None:
         )
         data += draining(gate(f"old{number}"), f"0x{leaves} 1x3 stale", up=f"1x{leaves + 4} stale")
         data += series(f"new{number}", f"_x{leaves - 5} 0x5 4x100", up=f"_x{leaves - 5} 1x100")
-    expression = query(deployment="default")
+    expression = query(deployment="ahead")
     times = [f"{seconds}s" for seconds in range(0, 500, 5)]
     # Never more than one worker's worth above what there is.
     evaluate(f"sum(({expression}) > bool 12 + 4)", data, dict.fromkeys(times, 0))

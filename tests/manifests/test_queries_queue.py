@@ -27,6 +27,17 @@ def test_what_waits_is_demand(evaluate: Evaluate) -> None:
     evaluate(query(), data, {"300s": 4 + 6})
 
 
+def test_what_waits_counts_for_one_filling_of_the_workers(evaluate: Evaluate) -> None:
+    # Two workers of two: of 40 that wait 4 count, of 3 all; with 1.5 sigmas and 4 in reserve.
+    full = [*series("a", "2x100"), *series("b", "2x100")]
+    margins = query(deployment="margins")
+    evaluate(margins, [*full, *queue("x", "40x100")], {"300s": round(8 + 1.5 * 8**0.5 + 4, 3)})
+    evaluate(margins, [*full, *queue("x", "3x100")], {"300s": round(7 + 1.5 * 7**0.5 + 4, 3)})
+    # A worker that has nothing yet is to be filled, too.
+    empty = series("a", "0x100")
+    evaluate(margins, [*empty, *queue("x", "40x100")], {"300s": round(2 + 1.5 * 2**0.5 + 4, 3)})
+
+
 def test_a_queue_that_is_not_told_of_is_none(evaluate: Evaluate) -> None:
     evaluate(query(), series("a", "2x100"), {"300s": 2})
     evaluate(query(), [*series("a", "2x100"), *queue("x", "_x100")], {"300s": 2})
@@ -37,7 +48,7 @@ def test_a_queue_that_is_not_told_of_is_none(evaluate: Evaluate) -> None:
 def test_a_queue_that_grows_is_looked_ahead_of(evaluate: Evaluate) -> None:
     data = [*series("a", "4x200"), *queue("x", "0x59 0+1x100")]
     # 0.2 a second, from 300 s on; the window of 180 s holds nothing else after 480 s.
-    evaluate(query(deployment="default"), data, {"510s": 4 + 42 + 36})
+    evaluate(query(deployment="ahead"), data, {"510s": 4 + 42 + 36})
 
 
 @pytest.mark.parametrize("lost", [1, 10])
@@ -45,7 +56,7 @@ def test_lost_scrapes_of_the_api_do_not_empty_the_queue(evaluate: Evaluate, lost
     gap = " ".join(["stale", *["_"] * (lost - 1)])
     data = [*series("a", "2x300"), *queue("x", f"6x59 {gap} 6x100", up=f"1x59 0x{lost - 1} 1x100")]
     times = [f"{seconds}s" for seconds in range(290, 500, 5)]
-    for deployment in ("present", "default"):
+    for deployment in ("present", "ahead"):
         evaluate(query(deployment=deployment), data, dict.fromkeys(times, 8))
 
 
@@ -97,7 +108,7 @@ def test_a_restart_of_the_api_is_no_trend(evaluate: Evaluate) -> None:
     ]
     times = [f"{seconds}s" for seconds in range(330, 600, 15)]
     # Ten, and for the four scrapes that were lost three more.
-    evaluate(f"sum(({query(deployment='default')}) > bool 13.5)", data, dict.fromkeys(times, 0))
+    evaluate(f"sum(({query(deployment='ahead')}) > bool 13.5)", data, dict.fromkeys(times, 0))
 
 
 RARE = "sonic-worker-rare"

@@ -29,7 +29,7 @@ def pods_for(generations: float, threshold: str) -> int:
 @pytest.mark.parametrize(
     ("deployment", "name", "threshold"),
     [
-        ("default", "sonic-worker-sonic-3", "1.5"),  # 2 generations a GPU x 0.75
+        ("default", "sonic-worker-sonic-3", "2"),  # generations a GPU
         ("vendor-names", "sonic-worker-sonic-3", "3.5"),  # 5 x 0.7, without float noise
         ("default", "sonic-api", "50"),  # generations an API pod carries
     ],
@@ -41,8 +41,8 @@ def test_threshold(deployment: str, name: str, threshold: str) -> None:
 
 def test_pods_follow_the_generations() -> None:
     threshold = trigger("sonic-worker-sonic-3")["metadata"]["threshold"]
-    # Six generations on workers of two at 75 %: four workers, each with 1.5.
-    assert [pods_for(n, threshold) for n in (0, 1, 3, 4, 6, 12)] == [0, 1, 2, 3, 4, 8]
+    # Six generations, margins included, on workers of two: three.
+    assert [pods_for(n, threshold) for n in (0, 1, 3, 4, 6, 12)] == [0, 1, 2, 2, 3, 6]
 
 
 def test_bounds_are_those_of_the_configuration() -> None:
@@ -75,9 +75,13 @@ def test_up_is_fast_and_down_is_slow() -> None:
         "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
     }
     assert behavior["scaleDown"] == {
-        "stabilizationWindowSeconds": 600,
+        "stabilizationWindowSeconds": 300,
         "tolerance": "0.1",
-        "policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}],
+        # The larger of the two, selectPolicy's default.
+        "policies": [
+            {"type": "Pods", "value": 1, "periodSeconds": 60},
+            {"type": "Percent", "value": 10, "periodSeconds": 60},
+        ],
     }
 
 
@@ -153,6 +157,6 @@ def test_servers_that_stand_alone_are_scaled_on_their_load_or_their_streams() ->
     by_load = trigger("sonic-standalone", "standalone-load")
     assert by_load["name"] == "active_generations"
     assert "streams_in_progress{" in by_load["metadata"]["query"]
-    # 2 generations a GPU x 0.75
-    assert {t["metadata"]["threshold"] for t in (by_streams, by_load)} == {"1.5"}
+    # Generations a GPU.
+    assert {t["metadata"]["threshold"] for t in (by_streams, by_load)} == {"2"}
     assert scaler("sonic-standalone", "standalone")["maxReplicaCount"] == 8

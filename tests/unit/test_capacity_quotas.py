@@ -47,10 +47,11 @@ PAIR = [("nodes.upgrade", "replaceGroup"), ("nodes.generations", [1, 2])]
         ([("nodes.upgrade", "replaceGroup")], {G: 9 * 8, STANDARD: (2 + 3 + 1) * 4}),
         ([("nodes.gpu.maxNodes", 40), ("nodes.gpu.instanceType", "g6e.12xlarge")],
          {G: 40 * 48, STANDARD: 48}),
-        # 208 nodes follow from the traffic; 19 API pods, 3 a node.
+        # (300 + 2 sqrt(300)) / 2 is 167.3: 168 workers, 60 / 2 + sqrt(60) is 37.7: 38, of which 16
+        # slots are free, and of the ramp's 35 the rest needs 10 GPUs. 19 API pods, 3 a node.
         ([("models", [{"traffic": {"peakGenerations": 300, "troughGenerations": 60,
                                    "rampGenerationsPerMinute": 10}}])],
-         {G: 208 * 8, STANDARD: (2 + 3 + 4 + 4 + 2) * 4}),
+         {G: 178 * 8, STANDARD: (2 + 3 + 4 + 4 + 2) * 4}),
     ],
 )  # fmt: skip
 def test_quotas(

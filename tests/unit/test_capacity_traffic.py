@@ -20,6 +20,9 @@ Changes = list[tuple[str, Any]]
 H100 = ("nodes.gpu.instanceType", "p5.4xlarge")
 EIGHT: Changes = [H100, ("slo.ttfbMs", 185)]  # 8 generations a GPU, measured
 
+# What the cases count on: no margin for chance, a target below what a worker takes.
+PLAIN: Changes = [("scaling.targetUtilization", 0.75), ("scaling.marginSigmas", 0.0)]
+
 
 def busy(peak: int, trough: int = 0, ramp: int = 0) -> dict[str, int]:
     return {
@@ -136,7 +139,20 @@ def sized(config: Configuration) -> dict[str, Any]:
     ],
 )
 def test_sizes(tmp_path: Path, changes: Changes, expected: dict[str, Any]) -> None:
-    assert sized(load(with_values(*changes), tmp_path)) == expected
+    assert sized(load(with_values(*PLAIN, *changes), tmp_path)) == expected
+
+
+def test_margins_for_chance_are_the_default(tmp_path: Path) -> None:
+    # Two square roots of 60 and of 300: 75.5 / 8 and 334.6 / 8. The rest as with 10 and 50.
+    traffic = ("models", [{"traffic": busy(300, 60, 10)}])
+    assert sized(load(with_values(*EIGHT, traffic), tmp_path)) == {
+        "min": [10],
+        "max": [42],
+        "reserve": 0,
+        "headroom": 2,
+        "nodes": 44,
+        "api": (4, 19),
+    }
 
 
 def test_models_share_spare_gpus_and_nodes(tmp_path: Path) -> None:
@@ -144,6 +160,7 @@ def test_models_share_spare_gpus_and_nodes(tmp_path: Path) -> None:
     config = load(
         with_values(
             *EIGHT,
+            *PLAIN,
             (
                 "models",
                 [
@@ -259,7 +276,7 @@ def test_what_is_pinned_stays_and_the_rest_follows(
     tmp_path: Path, changes: Changes, expected: dict[str, Any]
 ) -> None:
     traffic = ("models", [{"traffic": busy(300, 60, 10)}])
-    found = sized(load(with_values(*EIGHT, traffic, *changes), tmp_path))
+    found = sized(load(with_values(*EIGHT, *PLAIN, traffic, *changes), tmp_path))
     assert {key: found[key] for key in expected} == expected
 
 
@@ -327,7 +344,8 @@ def test_what_is_pinned_stays_and_the_rest_follows(
     ],
 )
 def test_bad_traffic_is_one_line(tmp_path: Path, traffic: Any, fault: str) -> None:
-    assert fault_of(with_values(("models", [{"traffic": traffic}])), tmp_path).startswith(fault)
+    document = with_values(*PLAIN, ("models", [{"traffic": traffic}]))
+    assert fault_of(document, tmp_path).startswith(fault)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +384,7 @@ def test_bad_traffic_is_one_line(tmp_path: Path, traffic: Any, fault: str) -> No
     ],
 )
 def test_what_follows_is_within_bounds(tmp_path: Path, changes: Changes, fault: str) -> None:
-    assert fault_of(with_values(*changes), tmp_path).startswith(fault)
+    assert fault_of(with_values(*PLAIN, *changes), tmp_path).startswith(fault)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ BOUNDS = {
     "scaling.scaleDownWindowSeconds": (300, 3600),
     "scaling.scaleDownPeriodSeconds": (15, 1800),
     "scaling.scaleDownPodsPerPeriod": (1, 100),
+    "scaling.scaleDownPercentPerPeriod": (1, 100),
     "scaling.coldStartSeconds": (15, 3600),
     "scaling.lookAheadSeconds": (0, 3600),
     "scaling.lookAheadWindowSeconds": (60, 1800),

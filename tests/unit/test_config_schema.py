@@ -176,7 +176,7 @@ def test_no_rule_is_without_words() -> None:
         "| `maxStreamSeconds` | a whole number, 0 to 3600 | `600` | Longest life of",
         '| `egress` | "system" or "none" | `"system"` | ',
         "| `zones` | a list of 2 to 3 entries, each text | **required** | ",
-        "| `targetUtilization` | a number, 0.1 to 1.0 | `0.75` | ",
+        "| `targetUtilization` | a number, 0.1 to 1.0 | `1.0` | ",
         "| `certificateArn` | text | unset | ",
     ],
 )

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sonic_eks.capacity.policy import Direction, Limit, ScalingPolicy
 from sonic_eks.simulation.metrics import Scrapes, Signal, even_loads
 from sonic_eks.simulation.nodes import ColdStart
 from sonic_eks.simulation.run import Result, Scaler, Watcher, World, simulate
+from sonic_eks.simulation.serving import Floats
 
 WORLD = World(
     slots=2,
@@ -27,10 +29,11 @@ WORLD = World(
 
 POLICY = ScalingPolicy(
     threshold=2,
+    slots=2,
     margin_sigmas=0,
     reserve_generations=0,
     look_ahead_seconds=0,
-    look_ahead_window_seconds=60,
+    look_ahead_window_seconds=20,
     min_replicas=1,
     max_replicas=10,
     up=Direction(window_seconds=0, limits=(Limit("Pods", 4, 15),), tolerance=0),
@@ -46,12 +49,16 @@ class Record(Watcher):
     def __init__(self) -> None:
         self.decisions: list[tuple[float, float, int, int]] = []
         self.scrapes: list[tuple[float, dict[int, int], int]] = []
+        self.missed: list[float] = []
 
     def scraped(self, now: float, loads: Mapping[int, int], waiting: int) -> None:
         self.scrapes.append((now, dict(loads), waiting))
 
     def decided(self, now: float, signal: float, ready: int, replicas: int) -> None:
         self.decisions.append((now, signal, ready, replicas))
+
+    def judged(self, times: Floats, missed: NDArray[np.bool_]) -> None:
+        self.missed = times[missed].tolist()
 
 
 def play(
@@ -80,8 +87,10 @@ def test_what_waits_misses_the_objective_by_its_wait_and_its_load() -> None:
     # waits for 25 ms, the fifth is refused at 21.5, the sixth has a slot.
     times = [10, 10, 10.985, 11.0, 11.5, 60]
     durations = [1, 1.025, 20, 20, 1, 1]
-    result = play(times, durations, policy=fixed)
+    record = Record()
+    result = play(times, durations, policy=fixed, watcher=record)
     assert (result.generations, result.violating, result.refused) == (6, 2, 1)
+    assert record.missed == [11.0, 11.5]
     assert result.share == pytest.approx(1 / 3)
     assert result.gpu_hours == pytest.approx(300 / 3600)
 
@@ -99,20 +108,21 @@ def test_the_warm_up_is_not_counted() -> None:
 
 
 def test_a_policy_adds_what_is_in_progress_and_what_waits() -> None:
-    # Six at 20 s: at 30 s two are in progress and four wait, which are three workers; the two new
-    # ones are ready 100 s after the decision at 32.5 s.
+    # Six at 20 s: at 30 s two are in progress, and of four that wait two count, a filling of the
+    # worker. So there are two workers 100 s after the decision at 32.5 s; then the other two count.
     record = Record()
     times, durations = [20.0] * 6, [250.0] * 6
-    world = replace(WORLD, patience_seconds=200)
+    world = replace(WORLD, patience_seconds=250)
     result = play(times, durations, world=world, watcher=record)
-    assert record.decisions[2:4] == [(32.5, 6, 1, 3), (47.5, 6, 1, 3)]
-    assert [ready for now, _, ready, _ in record.decisions if 100 < now < 150] == [1, 1, 3]
+    assert record.decisions[1:4] == [(17.5, 0, 1, 1), (32.5, 4, 1, 2), (47.5, 4, 1, 2)]
+    assert [one for one in record.decisions if 120 < one[0] < 140] == [
+        (122.5, 4, 1, 2),
+        (137.5, 6, 2, 3),
+    ]
     assert (result.violating, result.refused) == (4, 0)
-    assert result.gpu_hours == pytest.approx((300 + 2 * (300 - 32.5)) / 3600)
-    # From 132.5 on the third and fourth are alone on theirs, the others the second.
-    loads = {now: loads for now, loads, _ in record.scrapes}
-    assert list(loads[130].values()) == [2]
-    assert list(loads[135].values()) == [2, 2, 2]
+    assert result.gpu_hours == pytest.approx((300 + (300 - 32.5) + (300 - 137.5)) / 3600)
+    seen = {now: (list(loads.values()), waiting) for now, loads, waiting in record.scrapes}
+    assert [seen[now] for now in (130, 135, 240)] == [([2], 4), ([2, 2], 2), ([2, 2, 2], 0)]
 
 
 def test_a_policy_that_does_not_see_the_queue_adds_less() -> None:
@@ -148,23 +158,23 @@ def test_an_outage_keeps_workers_waiting() -> None:
     record = Record()
     play([20.0] * 6, [250.0] * 6, world=world, watcher=record)
     # Wanted from 32.5 s on, to be had at the decision of 107.5 s, ready 100 s later.
-    assert next(now for now, _, ready, _ in record.decisions if ready == 3) == 212.5
+    assert next(now for now, _, ready, _ in record.decisions if ready == 2) == 212.5
 
 
 @pytest.mark.parametrize(
     ("demands", "changed", "signal"),
     [
-        # The look-ahead's window of 60 s has four steps: 1 a second, 100 s ahead.
-        ([100, 115, 130, 145], {"look_ahead_seconds": 100}, 245),
-        ([0, 100, 115, 130, 145], {"look_ahead_seconds": 100}, 245),
-        # Least squares: slope of 0, 0, 0, 30 is (1.5 * 30) / (15 * 5) = 0.6.
-        ([0, 0, 0, 30], {"look_ahead_seconds": 100}, 90),
+        # The look-ahead's window of 20 s has four steps: 1 a second, 100 s ahead.
+        ([100, 105, 110, 115], {"look_ahead_seconds": 100}, 215),
+        ([0, 100, 105, 110, 115], {"look_ahead_seconds": 100}, 215),
+        # Least squares: sum(x y) = 7.5 * 30 and sum(x x) = 2 (7.5^2 + 2.5^2), a slope of 1.8.
+        ([0, 0, 0, 30], {"look_ahead_seconds": 100}, 210),
         # Never less than there is, nothing from fewer values, and nothing if it is not wanted.
-        ([145, 130, 115, 100], {"look_ahead_seconds": 100}, 100),
-        ([100, 115, 130], {"look_ahead_seconds": 100}, 130),
-        ([100, 115, 130, 145], {}, 145),
-        # Margins of what lies ahead: 196 + 2.5 * 14 + 8.
-        ([121, 136, 151, 166], {"look_ahead_seconds": 30, "margin_sigmas": 2.5}, 196 + 35),
+        ([115, 110, 105, 100], {"look_ahead_seconds": 100}, 100),
+        ([100, 105, 110], {"look_ahead_seconds": 100}, 110),
+        ([100, 105, 110, 115], {}, 115),
+        # Margins of what lies ahead: 196 + 2.5 * 14.
+        ([151, 156, 161, 166], {"look_ahead_seconds": 30, "margin_sigmas": 2.5}, 196 + 35),
         ([144], {"margin_sigmas": 2.5, "reserve_generations": 8}, 144 + 30 + 8),
         ([0], {"margin_sigmas": 2.5}, 0),
     ],
@@ -172,9 +182,17 @@ def test_an_outage_keeps_workers_waiting() -> None:
 def test_the_signal_is_the_policys(
     demands: list[float], changed: dict[str, Any], signal: float
 ) -> None:
-    one = Signal(replace(POLICY, **changed), 15)
-    values = [one.of(demand) for demand in demands]
-    assert values[-1] == pytest.approx(signal)
+    one = Signal(replace(POLICY, **changed))
+    for demand in demands:
+        one.note(demand)
+    assert one.of(demands[-1]) == pytest.approx(signal)
+
+
+def test_what_waits_counts_for_one_filling_of_the_workers() -> None:
+    one = Signal(replace(POLICY, slots=8))
+    assert [one.demand(40, waiting, 5) for waiting in (0, 7, 40, 400)] == [40, 47, 80, 80]
+    # Workers that have nothing yet are to be filled, too.
+    assert one.demand(0, 30, 2) == 16
 
 
 def test_loads_are_even() -> None:
@@ -195,17 +213,17 @@ def test_a_value_that_is_missed_is_held_and_one_that_is_gone_is_not() -> None:
 
     random: Any = Missing([False, True], [True, False], [True, True], [False, True])
     scrapes = Scrapes(0.02, random)
-    assert scrapes.seen({1: 5, 2: 7}) == 5  # the second was never seen
-    assert scrapes.seen({1: 6, 2: 8}) == 5 + 8
-    assert scrapes.seen({1: 7, 2: 9}) == 5 + 8
-    assert scrapes.seen({2: 4, 3: 1}) == 4  # the first has left
+    assert scrapes.seen({1: 5, 2: 7}) == {1: 5}  # the second was never seen
+    assert scrapes.seen({1: 6, 2: 8}) == {1: 5, 2: 8}
+    assert scrapes.seen({1: 7, 2: 9}) == {1: 5, 2: 8}
+    assert scrapes.seen({2: 4, 3: 1}) == {2: 4}  # the first has left
 
 
 def test_lost_scrapes_leave_out_two_percent_of_the_changes() -> None:
     scrapes = Scrapes(0.02, np.random.default_rng(1))
     held = 0
     for turn in range(2000):
-        held += scrapes.seen(dict.fromkeys(range(10), turn)) != 10 * turn
+        held += scrapes.seen(dict.fromkeys(range(10), turn)) != dict.fromkeys(range(10), turn)
     # 1 - 0.98^10 = 0.183 of the sums have a value of before in them.
     assert held / 2000 == pytest.approx(0.183, abs=0.03)
 
