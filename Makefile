@@ -70,15 +70,16 @@ mutate: setup ## edit templates and manifests; see whether the tests notice (up 
 lint: setup ## style, formatting and types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth -m benchmarks.mirror -m benchmarks.streams -p sidecar
+	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth -m benchmarks.mirror -m benchmarks.policies -m benchmarks.streams -p sidecar
 
 format: setup ## rewrite the sources in the house style
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-bench: setup ## measure: a synth against an empty app's, the mirror against skopeo, the load test
+bench: setup ## measure: a synth, the mirror, the scaling policy against the vendor's, the load test
 	@$(BIN)/python benchmarks/synth.py --config "$$CONFIG" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/mirror.py --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/policies.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/streams.py $(BENCH_ARGS)
 
 docs: setup ## rewrite the generated references under docs/

@@ -17,6 +17,7 @@ from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
 from sonic_eks.cli.plan import plan
 from sonic_eks.cli.render import render
+from sonic_eks.cli.simulate import simulate
 from sonic_eks.cli.summary import summary
 from sonic_eks.cli.teardown import teardown
 from sonic_eks.cli.verify_drain import verify_drain
@@ -35,6 +36,7 @@ app.command()(bench)
 app.command()(docs)
 app.command()(plan)
 app.command()(render)
+app.command()(simulate)
 app.command()(summary)
 app.command()(teardown)
 app.command()(verify_drain)
