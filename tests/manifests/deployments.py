@@ -177,6 +177,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("scaling.generationsPerStream", 0.25),
     ),
     "standalone-load": with_values(
+        *_AHEAD,
         ("topology", "standalone"),
         (
             "models",

@@ -46,8 +46,8 @@ class Scaler:
 
 SCALERS = {
     "worker": Scaler(WORKER, "present", "inferno_worker_load", labels),
-    "worker-ahead": Scaler(WORKER, "default", "inferno_worker_load", labels, ahead=180),
-    "api": Scaler("sonic-api", "default", "sonic_active_streams", api_labels),
+    "worker-ahead": Scaler(WORKER, "ahead", "inferno_worker_load", labels, ahead=180),
+    "api": Scaler("sonic-api", "ahead", "sonic_active_streams", api_labels),
     "standalone": Scaler(
         "sonic-standalone",
         "standalone",
