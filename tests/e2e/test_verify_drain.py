@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sonic_eks.bench.plan import Target
+from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.verify_drain.experiment import Experiment, Settings
 from sonic_eks.verify_drain.findings import Findings, OnSigterm, OverCapacity
 from sonic_eks.verify_drain.subject import LocalProcess, Subject
@@ -72,28 +72,31 @@ def test_every_worker_is_named(tmp_path: Path) -> None:
     assert drain["exit"]["worker"] == "wait-idle"
 
 
-def of_server(service: Served) -> Findings:
-    return asyncio.run(experiment(service.url, LocalProcess(service.process.pid)).run())
+def of_server(service: Served, protocol: Protocol) -> Findings:
+    made = experiment(service.url, LocalProcess(service.process.pid))
+    made.target = replace(made.target, protocol=protocol)
+    return asyncio.run(made.run())
 
 
 @pytest.mark.parametrize(
-    ("on_sigterm", "over_capacity", "behaviour", "kind"),
+    ("on_sigterm", "over_capacity", "protocol", "behaviour", "kind"),
     [
-        ("exit", "reject", OnSigterm.EXITS, OverCapacity.REJECTS),
-        ("drain", "reject", OnSigterm.DRAINS, OverCapacity.REJECTS),
-        ("ignore", "queue", OnSigterm.IGNORES, OverCapacity.QUEUES),
+        ("exit", "reject", Protocol.SSE, OnSigterm.EXITS, OverCapacity.REJECTS),
+        ("drain", "reject", Protocol.WEBSOCKET, OnSigterm.DRAINS, OverCapacity.REJECTS),
+        ("ignore", "queue", Protocol.BYTES, OnSigterm.IGNORES, OverCapacity.QUEUES),
     ],
 )
 def test_servers_are_named(
     tmp_path: Path,
     on_sigterm: str,
     over_capacity: str,
+    protocol: Protocol,
     behaviour: OnSigterm,
     kind: OverCapacity,
 ) -> None:
     options = ("--on-sigterm", on_sigterm, "--over-capacity", over_capacity, "--capacity", 4)
     with served(tmp_path, "--clock", CLOCK, *options) as service:
-        found = of_server(service)
+        found = of_server(service, protocol)
     assert found.sigterm is not None
     assert found.sigterm.behaviour is behaviour, found.evidence()
     assert found.capacity.kind is kind, found.evidence()
