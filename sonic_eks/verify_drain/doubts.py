@@ -11,27 +11,29 @@ _ID = re.compile(r"[0-9a-fA-F-]{8,}")
 
 
 def doubt(
-    capacity: CapacitySeen, pre_stop_served: tuple[int, int] | None, refusals: Sequence[str]
+    capacity: CapacitySeen, beside: tuple[int, int], refusals: Sequence[str], waiting: int
 ) -> str:
-    """Return why refusals after SIGTERM say nothing about it; empty where they do.
+    """Return why no new work after SIGTERM says nothing about it; empty where it does.
 
     Parameters
     ----------
     capacity : CapacitySeen
         What was seen over capacity before.
-    pre_stop_served : (int, int) or None
-        New generations served, and asked for, while the preStop hook ran.
+    beside : (int, int)
+        New generations served, and asked for, beside as many long ones before SIGTERM.
     refusals : sequence of str
         What each refusal of new work after SIGTERM said.
+    waiting : int
+        New work that waited for an answer then.
     """
-    if not refusals:
+    if not refusals and not waiting:
         return ""
     if capacity.together <= 1:
         return "it makes one at a time, so it may have refused new ones only for want of room"
-    if pre_stop_served is not None and not pre_stop_served[0] and pre_stop_served[1]:
-        return "new ones were refused before SIGTERM too, so they may not have come to it at all"
+    if not beside[0] and beside[1]:
+        return "new ones were not served before SIGTERM either, so they may not have come to it"
     over = capacity.kind in (OverCapacity.REJECTS, OverCapacity.FAILS)
-    if over and all(_alike(refusal) == _alike(capacity.detail) for refusal in refusals):
+    if over and not waiting and all(_alike(one) == _alike(capacity.detail) for one in refusals):
         return "its refusals are those over capacity, so SIGTERM may not be their reason"
     return ""
 

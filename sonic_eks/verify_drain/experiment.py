@@ -17,8 +17,9 @@ from sonic_eks.bench.texts import TEXTS
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 from sonic_eks.verify_drain.attempt import Attempt, all_ended, classify_capacity
 from sonic_eks.verify_drain.doubts import doubt
-from sonic_eks.verify_drain.findings import CapacitySeen, Findings, OverCapacity, SigtermSeen
+from sonic_eks.verify_drain.findings import CapacitySeen, Findings, OverCapacity
 from sonic_eks.verify_drain.subject import Subject
+from sonic_eks.verify_drain.summary import Times, patience_of, sum_up
 from sonic_eks.verify_drain.way import Address, Road, Way
 
 _NEW_EVERY_SECONDS = 0.25
@@ -154,21 +155,28 @@ class Experiment:
                 if subject.has_pre_stop:
                     self.say("it is marked as going")
                     await subject.announce_end(self._longest(text))
-                    findings.pre_stop_served = await self._during_pre_stop(old)
+                beside = await self._beside(old)
+                served = sum(one.completed for one in beside), len(beside)
+                if subject.has_pre_stop:
+                    findings.pre_stop_served = served
                 else:
+                    findings.before_served = served
                     findings.notes.append("it has no preStop hook that lasts, so none was tried")
                 # What is cut without SIGTERM too, or ends just then, would be no finding.
-                await all_ended(old)
                 _all_completed(old)
                 old = await self._begin(text, second)
                 self.say("SIGTERM")
                 await subject.terminate()
                 signalled = asyncio.get_running_loop().time()
-                seen, refusals = await self._watch(subject, old, signalled)
+                new, exited = await self._watch(subject, old, signalled)
+                watched = asyncio.get_running_loop().time() - signalled
+                await _all_over(old, new)
             finally:
                 await subject.leave()
+        times = Times(signalled, exited, watched, subject.late_seconds, patience_of(beside))
+        seen, refusals = sum_up(old, new, times)
         findings.sigterm = seen
-        seen.doubt = doubt(findings.capacity, findings.pre_stop_served, refusals)
+        seen.doubt = doubt(findings.capacity, served, refusals, seen.new_waiting)
         seen.others = others or await self._others(subject)
 
     def _longest(self, text: str) -> float:
@@ -205,8 +213,8 @@ class Experiment:
             )
         return attempts
 
-    async def _during_pre_stop(self, old: Sequence[Attempt]) -> tuple[int, int]:
-        """Offer new work for a time, and until the old is over; return served and asked for."""
+    async def _beside(self, old: Sequence[Attempt]) -> list[Attempt]:
+        """Offer new work for a time, and until the old is over; return what says something."""
         attempts: list[Attempt] = []
         loop = asyncio.get_running_loop()
         end = loop.time() + self.settings.pre_stop_seconds
@@ -215,15 +223,14 @@ class Experiment:
                 attempts.append(self._offer(TEXTS[0]))
             await asyncio.sleep(_NEW_EVERY_SECONDS)
         await all_ended(attempts)
-        told = [one for one in attempts if one.outcome is not Outcome.STOPPED]
-        return sum(one.completed for one in told), len(told)
+        return [one for one in attempts if one.outcome is not Outcome.STOPPED]
 
     async def _watch(
         self, subject: Subject, old: list[Attempt], signalled: float
-    ) -> tuple[SigtermSeen, list[str]]:
+    ) -> tuple[list[Attempt], float | None]:
         """Offer new work until the old is over and some time more; then wait for the end.
 
-        Returns what was seen, and what each refusal of new work said.
+        Returns the new work, and when the subject was seen to have ended.
         """
         loop = asyncio.get_running_loop()
         new: list[Attempt] = []
@@ -246,16 +253,9 @@ class Experiment:
                 elif now - idle_since >= self.settings.watch_seconds:
                     break
                 await asyncio.wait({ending}, timeout=_LOOK_SECONDS)
-            exited = ending.result() if ending.done() else None
+            return new, ending.result() if ending.done() else None
         finally:
             ending.cancel()
-        watched = loop.time() - signalled
-        await all_ended(old)
-        for one in new:
-            if one.task is not None and not one.ended:
-                one.task.cancel()
-        await all_ended(new)
-        return _seen(subject, old, new, signalled, exited, watched)
 
     # ---- one generation
 
@@ -339,32 +339,10 @@ async def _end_of(subject: Subject) -> float:
     return asyncio.get_running_loop().time()
 
 
-def _seen(
-    subject: Subject,
-    old: Sequence[Attempt],
-    new: Sequence[Attempt],
-    signalled: float,
-    exited: float | None,
-    watched: float,
-) -> tuple[SigtermSeen, list[str]]:
-    """Sum up what was seen around SIGTERM, and what each refusal said."""
-    # What began when it may have been over already says nothing of it: it met nobody, or a
-    # container that was started anew.
-    told = [one for one in new if exited is None or one.began <= exited - subject.late_seconds]
-    # It refuses while it has work; afterwards it may not be there to refuse.
-    last_audio = max((one.span[1] for one in old), default=signalled)
-    refused = [one for one in told if one.refused and one.end < last_audio]
-    completed = sum(one.completed for one in old)
-    seen = SigtermSeen(
-        old_completed=completed,
-        old_cut=len(old) - completed,
-        new_served=sum(one.completed for one in told),
-        new_refused=len(refused),
-        exit_seconds=None if exited is None else exited - signalled,
-        # Of one that was cut the end may be that of somebody's patience in between.
-        old_end_seconds=max(0.0, last_audio - signalled),
-        watched_seconds=watched,
-        new_cut=sum(one.cut for one in told),
-        late_seconds=subject.late_seconds,
-    )
-    return seen, [one.failure for one in refused]
+async def _all_over(old: Sequence[Attempt], new: Sequence[Attempt]) -> None:
+    """Wait for the old; what is left of the new is not waited for."""
+    await all_ended(old)
+    for one in new:
+        if one.task is not None and not one.ended:
+            one.task.cancel()
+    await all_ended(new)

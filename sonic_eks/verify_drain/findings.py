@@ -77,7 +77,7 @@ class SigtermSeen:
         Generations that were in progress.
     new_served, new_refused : int
         Generations that were asked for after it, completed, and refused while old ones went on.
-        Those without an answer are neither.
+        Others without an answer are neither.
     exit_seconds : float or None
         From SIGTERM to the end of the process; None: it ran on to the end of the observation.
     old_end_seconds : float
@@ -86,6 +86,9 @@ class SigtermSeen:
         How long it was watched.
     doubt : str
         Why refusals may have another reason than SIGTERM; empty: they have none.
+    new_waiting : int
+        Generations that were asked for after it and had no answer, while old ones went on, for
+        longer than new ones needed before: as those of a queue that nobody takes from.
     new_cut : int
         Generations that were asked for after it, begun and not completed.
     late_seconds : float
@@ -102,6 +105,7 @@ class SigtermSeen:
     old_end_seconds: float
     watched_seconds: float
     doubt: str = ""
+    new_waiting: int = 0
     new_cut: int = 0
     late_seconds: float = 0.0
     others: list[str] = field(default_factory=list)
@@ -120,7 +124,7 @@ class SigtermSeen:
         if self.old_cut and at_once and with_its_end:
             # Whatever it finished by chance in the moment before.
             return OnSigterm.EXITS
-        if not self.new_refused or self.doubt:
+        if self.doubt or not (self.new_refused or self.new_waiting):
             return OnSigterm.UNCLEAR
         if not self.old_cut:
             return OnSigterm.UNCLEAR if at_once else OnSigterm.DRAINS
@@ -146,7 +150,7 @@ class SigtermSeen:
             return self.doubt
         if not self.old_cut and self.old_end_seconds <= AT_ONCE_SECONDS:
             return "what it had ended too soon after SIGTERM; give more --characters"
-        if not self.new_refused:
+        if not (self.new_refused or self.new_waiting):
             return "it refused nothing while it had work; give more --characters"
         return "what it had was cut long before it ended"
 
@@ -193,6 +197,8 @@ class Findings:
     sigterm: SigtermSeen | None = None
     pre_stop_served: tuple[int, int] | None = None
     """Generations served, and asked for, while the pod was marked as going."""
+    before_served: tuple[int, int] | None = None
+    """The same, of a subject that was not marked: before SIGTERM, beside as many long ones."""
     notes: list[str] = field(default_factory=list)
     direct: bool = False
     """Whether the subject itself was asked, and no API server in front of a worker."""
@@ -226,6 +232,9 @@ class Findings:
         if self.pre_stop_served is not None:
             served, asked = self.pre_stop_served
             lines.append(f"while its preStop hook ran: served {served} of {asked} new generations")
+        if self.before_served is not None:
+            served, asked = self.before_served
+            lines.append(f"before SIGTERM, beside long ones: served {served} of {asked} new ones")
         if self.sigterm is not None:
             lines += _sigterm_lines(self.sigterm)
         if self.failed:
@@ -283,6 +292,7 @@ def _sigterm_lines(seen: SigtermSeen) -> list[str]:
         else f"ended after {seen.exit_seconds:.1f} s"
     )
     new = f"of new ones {seen.new_served} were served, {seen.new_refused} refused"
+    new += f", {seen.new_waiting} waited in vain" if seen.new_waiting else ""
     new += f", {seen.new_cut} cut" if seen.new_cut else ""
     return [
         f"of {total} generations in progress at SIGTERM {seen.old_completed} completed; {new}",

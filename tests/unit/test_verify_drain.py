@@ -65,7 +65,11 @@ def seen(
         (seen(0, 4, 0, 1.6, old_end=1.6), OnSigterm.LIMITED),
         # cut by something else long before the end
         (seen(0, 4, 0, 30.0), OnSigterm.UNCLEAR),
-        # nobody was refused: those without an answer say nothing
+        # who waits in a queue that nobody takes from needs no refusal
+        (seen(4, 0, 0, 6.0, refused=0, new_waiting=1), OnSigterm.DRAINS),
+        (seen(1, 3, 0, 6.0, refused=0, new_waiting=1), OnSigterm.LIMITED),
+        (seen(4, 0, 1, 6.0, refused=0, new_waiting=1), OnSigterm.KEEPS_TAKING),
+        # nobody was refused: others without an answer say nothing
         (seen(4, 0, 0, 6.0, refused=0), OnSigterm.UNCLEAR),
         (seen(1, 3, 0, 6.0, refused=0), OnSigterm.UNCLEAR),
         # refused, perhaps for another reason
@@ -219,22 +223,30 @@ TAKES_ALL = CapacitySeen(OverCapacity.TAKES_ALL, 16, 16)
 
 
 @pytest.mark.parametrize(
-    ("capacity", "pre_stop", "refusals", "said"),
+    ("capacity", "beside", "refusals", "waiting", "said"),
     [
-        (TAKES_ALL, None, ["closed: x"], ""),
-        (TAKES_ALL, (3, 3), ["closed: x"], ""),
-        (TAKES_ALL, (0, 3), ["closed: x"], "before SIGTERM too"),
-        (TAKES_ALL, (0, 0), ["closed: x"], ""),
-        (CapacitySeen(OverCapacity.QUEUES, 2, 1), None, ["closed: x"], "one at a time"),
-        (REJECTS, None, ["rejected: status 429: busy (id ba9876543210)"] * 2, "over capacity"),
-        (REJECTS, None, ["rejected: status 503: going away"], ""),
-        (REJECTS, (0, 3), [], ""),
+        (TAKES_ALL, (3, 3), ["closed: x"], 0, ""),
+        (TAKES_ALL, (1, 3), ["closed: x"], 0, ""),
+        (TAKES_ALL, (0, 3), ["closed: x"], 0, "not served before SIGTERM either"),
+        (TAKES_ALL, (0, 3), [], 2, "not served before SIGTERM either"),
+        (TAKES_ALL, (0, 0), ["closed: x"], 0, ""),
+        (CapacitySeen(OverCapacity.QUEUES, 2, 1), (3, 3), ["closed: x"], 0, "one at a time"),
+        (CapacitySeen(OverCapacity.QUEUES, 2, 1), (3, 3), [], 1, "one at a time"),
+        (CapacitySeen(OverCapacity.QUEUES, 8, 4), (3, 3), [], 1, ""),
+        (REJECTS, (3, 3), ["rejected: status 429: busy (id ba9876543210)"] * 2, 0, "over capacity"),
+        (REJECTS, (3, 3), ["rejected: status 429: busy (id ba9876543210)"], 1, ""),
+        (REJECTS, (3, 3), ["rejected: status 503: going away"], 0, ""),
+        (REJECTS, (0, 3), [], 0, ""),
     ],
 )
 def test_refusals_with_another_reason(
-    capacity: CapacitySeen, pre_stop: tuple[int, int] | None, refusals: list[str], said: str
+    capacity: CapacitySeen,
+    beside: tuple[int, int],
+    refusals: list[str],
+    waiting: int,
+    said: str,
 ) -> None:
-    found = doubt(capacity, pre_stop, refusals)
+    found = doubt(capacity, beside, refusals, waiting)
     assert said in found
     assert bool(said) == bool(found)
 

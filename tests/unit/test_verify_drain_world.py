@@ -12,6 +12,7 @@ import yaml
 from sonic_eks.bench.plan import Target
 from sonic_eks.bench.protocol import Transport
 from sonic_eks.bench.record import Outcome
+from sonic_eks.bench.texts import TEXTS
 from sonic_eks.errors import SonicEksError
 from sonic_eks.verify_drain.attempt import Attempt
 from sonic_eks.verify_drain.experiment import Experiment, Settings
@@ -29,8 +30,9 @@ class World:
     Attributes
     ----------
     on_sigterm : str
-        ``drain``, ``exit``, ``limit`` (drains, and exits after 5 s), ``keep-taking``, ``ignore`` or
-        ``deaf``: answers nobody any more, and ends when it has no work.
+        ``drain``, ``exit``, ``limit`` (drains, and exits after 5 s), ``keep-taking``, ``ignore``;
+        ``queue``: drains, and new work waits in front of it for a successor; ``deaf``: takes new
+        work and answers nobody, and ends when it has no other.
     slots : int
         Generations at a time; more are refused.
     long_seconds : float
@@ -45,6 +47,10 @@ class World:
         How late its end is seen.
     cuts_after : float or None
         After so many seconds it cuts a generation, SIGTERM or not.
+    first_seconds : float
+        Time to first audio.
+    alone : bool
+        Whether it refuses the shortest text while it makes anything.
     patience_seconds : float
         How late whoever is in between tells the caller of a generation that is cut.
     """
@@ -58,6 +64,8 @@ class World:
     late_seconds: float = 0.0
     patience_seconds: float = 0.0
     pre_stop: bool = False
+    first_seconds: float = STEP
+    alone: bool = False
     ready_others: list[str] = field(default_factory=list)
     cuts_after: float | None = None
     broken: Callable[[], None] = lambda: None
@@ -132,21 +140,23 @@ class OfWorld(Experiment):
     async def _say(self, one: Attempt, transport: Transport) -> None:
         world = self.world
         one.began = world.now
-        if world.refuses:
+        crowded = world.alone and world.busy and one.generation.text == TEXTS[0]
+        if world.refuses or crowded:
             one.outcome, one.detail, one.end = Outcome.REJECTED, world.refuses, world.now
             return
-        if world.signalled is not None and world.on_sigterm == "deaf":
-            while world.dead is None:
-                await asyncio.sleep(STEP)
-            one.outcome, one.detail, one.end = Outcome.CLOSED, "the connection broke", world.now
-            return
+        if world.signalled is not None and world.on_sigterm in ("deaf", "queue"):
+            try:
+                if await self._failed_waiting(one):
+                    return
+            finally:
+                one.end = world.now
         seconds = world.long_seconds if len(one.generation.text) > 500 else 2.0
         successor = world.dead is not None
         world.busy += 1
         world.most = max(world.most, world.busy) if world.signalled is not None else 0
         try:
             for step in range(round(seconds / STEP)):
-                await asyncio.sleep(STEP)
+                await asyncio.sleep(STEP if step else world.first_seconds)
                 if world.cuts_after is not None and step * STEP >= world.cuts_after:
                     one.outcome, one.detail = Outcome.CLOSED, "too long"
                     return
@@ -159,6 +169,19 @@ class OfWorld(Experiment):
         finally:
             one.end = world.now
             world.ended()
+
+    async def _failed_waiting(self, one: Attempt) -> bool:
+        """Wait for an answer: a successor's, or that there is none."""
+        world, until = self.world, self.world.now + 10.0
+        one.outcome, one.detail = Outcome.TIMEOUT, "no audio"
+        while world.now < until:
+            await asyncio.sleep(STEP)
+            if world.dead is not None and world.on_sigterm == "deaf":
+                one.outcome, one.detail = Outcome.CLOSED, "the connection broke"
+                return True
+            if world.dead is not None and not world.refuses:
+                return False
+        return True
 
 
 def learn(world: World, watch_seconds: float = 30.0) -> Findings:
@@ -242,12 +265,49 @@ def test_a_slow_end_is_waited_for(shutdown: float, expected: OnSigterm) -> None:
     assert behaviour(longer) is OnSigterm.DRAINS
 
 
+@pytest.mark.parametrize("way", ["queue", "deaf"])
+@pytest.mark.parametrize(("late", "order", "anew"), VIEWS)
+def test_work_that_waits_was_not_taken(
+    way: str, late: float, order: float, anew: float | None
+) -> None:
+    """A queue in front of a draining worker refuses nobody; what nobody hears of is not cut."""
+    world = World(way, late_seconds=late, exec_seconds=order, restart_seconds=anew)
+    found = learn(world)
+    assert behaviour(found) is OnSigterm.DRAINS, found.evidence()
+    assert found.sigterm is not None
+    assert found.sigterm.new_waiting >= 1
+    assert "waited in vain" in found.to_yaml()
+
+
+@pytest.mark.parametrize("way", ["queue", "deaf"])
 @pytest.mark.parametrize("late", [0.0, 4.0])
-def test_what_breaks_off_at_its_end_was_not_refused(late: float) -> None:
-    """It may have been taken: nobody had an answer while there was one to give it."""
-    found = learn(World("deaf", late_seconds=late))
+def test_a_short_wait_says_nothing(way: str, late: float) -> None:
+    """Nor does what breaks off at the end: it had 1.7 s of the 2 s that are the least."""
+    found = learn(World(way, long_seconds=2.2, late_seconds=late))
     assert behaviour(found) is OnSigterm.UNCLEAR
     assert "refused nothing while it had work" in found.unclear
+
+
+@pytest.mark.parametrize("slow", [1.0, 3.0])
+def test_who_is_slow_to_begin_is_given_time(slow: float) -> None:
+    """What takes 3 s to begin before may take 9 s after; it is taken all the same."""
+    found = learn(World("keep-taking", long_seconds=20.0, first_seconds=slow))
+    assert behaviour(found) is OnSigterm.KEEPS_TAKING
+    found = learn(World("queue", long_seconds=20.0, first_seconds=slow))
+    assert behaviour(found) is (OnSigterm.DRAINS)
+    assert found.sigterm is not None
+    found = learn(World("queue", long_seconds=3 * slow, first_seconds=slow))
+    assert behaviour(found) is OnSigterm.UNCLEAR
+
+
+def test_what_served_nobody_before_does_not_drain_for_serving_nobody_after() -> None:
+    """A worker that hears of nothing new beside long generations, SIGTERM or not."""
+    found = learn(World("drain", alone=True))
+    assert found.before_served is not None
+    assert found.before_served[0] == 0
+    assert found.before_served[1] > 0
+    assert behaviour(found) is OnSigterm.UNCLEAR
+    assert "not served before SIGTERM either" in found.unclear
 
 
 @pytest.mark.parametrize("way", ["keep-taking", "ignore"])
