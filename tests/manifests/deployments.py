@@ -58,14 +58,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ("models", [{"secretFiles": {"token": f"{_SECRET}sonic/token-AbCd05"}}, {"name": "plain"}]),
         ("nodes.gpu.maxNodes", 16),
     ),
-    # Scaled on what is in progress, and on nothing else.
-    "present": with_values(*_AHEAD, _ROOMY, ("scaling.lookAheadSeconds", 0)),
-    "ahead": with_values(*_AHEAD, _ROOMY),
-    "margins": with_values(
-        ("scaling.lookAheadSeconds", 0),
-        ("scaling.marginSigmas", 1.5),
-        ("scaling.reserveGenerations", 4),
-    ),
     "schedules": with_values(
         *_AHEAD,
         _ROOMY,
@@ -218,11 +210,23 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     ),
 }
 
+# Further ones that differ by a query alone: the rules of all deployments would say nothing new.
+QUERIES: dict[str, dict[str, Any]] = {
+    # Scaled on what is in progress, and on nothing else.
+    "present": with_values(*_AHEAD, _ROOMY, ("scaling.lookAheadSeconds", 0)),
+    "ahead": with_values(*_AHEAD, _ROOMY),
+    "margins": with_values(
+        ("scaling.lookAheadSeconds", 0),
+        ("scaling.marginSigmas", 1.5),
+        ("scaling.reserveGenerations", 4),
+    ),
+}
+
 
 @cache
 def configuration(name: str) -> Configuration:
     """Return a deployment's configuration."""
-    return Configuration.model_validate(DOCUMENTS[name])
+    return Configuration.model_validate((DOCUMENTS | QUERIES)[name])
 
 
 @cache
