@@ -215,6 +215,8 @@ QUERIES: dict[str, dict[str, Any]] = {
     # Scaled on what is in progress, and on nothing else.
     "present": with_values(*_AHEAD, _ROOMY, ("scaling.lookAheadSeconds", 0)),
     "ahead": with_values(*_AHEAD, _ROOMY),
+    # All defaults but what a GPU takes.
+    "eight": with_values(("scaling.generationsPerGpu", 8)),
     "margins": with_values(
         ("scaling.lookAheadSeconds", 0),
         ("scaling.marginSigmas", 1.5),

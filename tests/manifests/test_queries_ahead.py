@@ -34,11 +34,11 @@ def test_rising_demand_is_met_before_it_is_there(evaluate: Evaluate) -> None:
 
 
 def test_the_example_of_the_documentation(evaluate: Evaluate) -> None:
-    # docs/scaling.md, "The value": 12 in progress, 3 a minute more; 1.5 a worker.
-    evaluate(query(deployment=AHEAD), total("0+0.25x200"), {"240s": 21})
-    assert threshold(AHEAD) == 1.5
-    assert math.ceil(21 / 1.5) == 14
-    assert math.ceil(12 / 1.5) == 8
+    # docs/scaling.md, "The value": 8 a GPU; 144 in progress, 12 a minute more, 210 s ahead.
+    evaluate(query(deployment="eight"), total("0+1x200"), {"720s": round(186 + 2 * 186**0.5, 3)})
+    assert threshold("eight") == 8
+    assert math.ceil((186 + 2 * 186**0.5) / 8) == 27
+    assert math.ceil((144 + 2 * 144**0.5) / 8) == 21
 
 
 def test_falling_and_level_demand_is_what_it_is(evaluate: Evaluate) -> None:
