@@ -10,6 +10,7 @@ from sonic_eks.errors import shown
 _KEY = "[key]"  # pydantic's mark for a fault of a mapping's key, behind the key itself
 
 _PLAIN = {"missing": "missing", "extra_forbidden": "unknown key"}
+_COUNTS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 # pydantic speaks of Python's types here.
 _SHAPES = {
     "tuple_type": "input should be a list",
@@ -34,6 +35,9 @@ def first_fault(error: ValidationError, *, whole: str) -> str:
     if isinstance(refusal, Refusal):
         where = ".".join(filter(None, (where, refusal.field)))
         said = f"got {shown(refusal.given)}; allowed: {refusal.allowed}"
+    elif first["type"] in _COUNTS:
+        words, bound = _COUNTS[first["type"]]
+        said = f"got {shown(first['input'])}; allowed: {words} {first['ctx'][bound]} in it"
     elif first["type"] in _PLAIN:
         said = _PLAIN[first["type"]]
     else:

@@ -40,6 +40,9 @@ BANDWIDTH_GB_PER_SECOND = {
     "B300": 8000,
 }
 
+MOST_GENERATIONS = 1024
+"""Bound of `scaling.generationsPerGpu`, and so of what a profile may come to."""
+
 Basis = Literal["pinned", "measured", "assumed"]
 
 
@@ -148,7 +151,7 @@ def gpu_capacity(c: Configuration) -> GpuCapacity:
     """
     profile, pinned = profile_of(c), c.scaling.generations_per_gpu
     if pinned is not None:
-        return GpuCapacity(pinned, "pinned", "scaling.generationsPerGpu", profile)
+        return GpuCapacity(pinned, "pinned", "as given, whatever a profile says", profile)
     if profile is not None:
         return _measured(profile, c.slo, named=c.scaling.profile)
     return _assumed(c.gpu_type.gpu, c.slo, shipped_profiles())
@@ -165,7 +168,7 @@ def measured_release(c: Configuration) -> str | None:
 
 def _measured(profile: Profile, slo: Slo, *, named: str | None) -> GpuCapacity:
     curve = curve_of(profile, slo.percentile, named=named)
-    generations = curve.within(budget_ms(profile, slo))
+    generations = min(curve.within(budget_ms(profile, slo)), MOST_GENERATIONS)
     if not generations:
         concurrency, floor = curve.first
         path = 0 if profile.side == "client" else slo.path_budget_ms

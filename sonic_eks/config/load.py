@@ -13,6 +13,7 @@ from sonic_eks.config.base import Refusal
 from sonic_eks.config.model import PROFILE, Configuration
 from sonic_eks.config.profile import Profile, load_profile
 from sonic_eks.config.read import FileFault, read_mapping
+from sonic_eks.config.scaling import LONGEST_PATH
 from sonic_eks.config.schema import KEY, Location, Node, allowed, node_at, quoted, resolved
 from sonic_eks.errors import ConfigurationError, SonicEksError, shown
 
@@ -60,7 +61,9 @@ def _profile(data: dict[str, Any], folder: Path) -> Profile | None:
     """Read the file that `scaling.profile` names; what is no name is left to the validation."""
     scaling = data.get("scaling")
     name = scaling.get("profile") if isinstance(scaling, dict) else None
-    return load_profile(folder / name) if isinstance(name, str) and name else None
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_PATH:
+        return None
+    return load_profile(folder / name)
 
 
 def _without_echoes(errors: list[ErrorDetails]) -> list[ErrorDetails]:

@@ -7,6 +7,7 @@ others. docs/benchmarking.md describes the fields.
 from __future__ import annotations
 
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -93,8 +94,13 @@ class Profile(Section):
     def _points(self) -> Self:
         """Concurrency rises, and the profile says something."""
         counts = [point.concurrency for point in self.points]
-        if counts != sorted(set(counts)):
-            raise Refusal(counts, "each concurrency once, rising", field="points")
+        for index, (before, count) in enumerate(pairwise(counts), start=1):
+            if count <= before:
+                raise Refusal(
+                    count,
+                    f"each concurrency once, rising: more than {before}",
+                    field=f"points.{index}.concurrency",
+                )
         if not counts and self.recommended_concurrency is None:
             raise Refusal((), "a point or more, or a recommendedConcurrency", field="points")
         return self

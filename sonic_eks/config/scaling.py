@@ -15,6 +15,9 @@ LabelName = Annotated[Str, Field(pattern=r"^[a-zA-Z]([a-zA-Z0-9_]{0,99})$")]
 # What Prometheus calls the targets; a metric's own label of such a name is put aside.
 _OF_TARGETS = ("namespace", "pod", "node", "component", "job", "instance")
 
+LONGEST_PATH = 400
+"""Characters of `profile` at most."""
+
 Tolerance = Annotated[Fraction, Field(ge=0.0, le=0.5)]
 
 
@@ -48,7 +51,7 @@ class Scaling(Section):
 
     generations_per_gpu: Annotated[Int, Field(ge=1, le=1024)] | None = None
     """Generations per GPU that keep the SLO, pinned; unset: what the GPU's profile says."""
-    profile: Annotated[Str, Field(max_length=400)] | None = None
+    profile: Annotated[Str, Field(max_length=LONGEST_PATH)] | None = None
     """Capacity profile of the GPU, a path from this file; unset: a shipped one, or assumed."""
     accept_assumed_capacity: Bool = False
     """Whether terminationProtection goes with a capacity that nobody measured."""

@@ -145,6 +145,13 @@ def test_the_least_objective_is_rounded_up(tmp_path: Path) -> None:
     )
 
 
+def test_a_profile_comes_to_no_more_than_may_be_pinned(tmp_path: Path) -> None:
+    """`scaling.generationsPerGpu` takes 1024, and so do the limits of a worker."""
+    (tmp_path / "p.yaml").write_text(OURS.replace("concurrency: 6", "concurrency: 100000"))
+    config = load(with_values(("scaling.profile", "p.yaml"), *slo(120)), tmp_path)
+    assert config.generations_per_gpu == 1024
+
+
 def test_generations_of_several_gpus_are_shared_out(tmp_path: Path) -> None:
     """Two GPUs: 2 and 6 generations together are 1 and 3 each; a single one tells nothing more."""
     (tmp_path / "p.yaml").write_text(OURS.replace("points:", "gpus: 2\npoints:"))
@@ -243,12 +250,14 @@ def test_bad_profiles_are_one_line(
         ("a\0b", "scaling.profile: {folder}/a\\x00b: cannot be read: "),
         ("", "scaling.profile: got ''; allowed: 1 to 400 characters"),
         (7, "scaling.profile: got 7; allowed: text in quotes"),
-        ("x" * 401, "scaling.profile: "),
+        ("x" * 401, "scaling.profile: got 'xxx"),
+        ("x" * 100_000, "scaling.profile: got 'xxx"),
     ],
 )
 def test_bad_names_are_one_line(tmp_path: Path, name: Any, said: str) -> None:
     fault = fault_of(with_values(("scaling.profile", name)), tmp_path)
     assert fault.startswith(said.format(folder=tmp_path))
+    assert len(fault) < 300
 
 
 def test_a_recommendation_alone_is_no_measurement(tmp_path: Path) -> None:

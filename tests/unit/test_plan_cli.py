@@ -238,7 +238,7 @@ def test_what_is_carried_at_most(run: Run) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "verify-drain"),
+        (None, "  not known: whether generations beyond maxReplicas wait or are refused"),
         ("queue", "wait in a queue"),
         ("refuse", "are refused at once"),
     ],
@@ -322,7 +322,8 @@ def test_own_prices_count(run: Run, tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("sheets: [{region: us-east-1, source: x, hour: {eksCluster: 1.0}}]", "dated"),
-        ("sheets: 5", "sheets"),
+        ("sheets: 5", "sheets: got 5; input should be a list"),
+        ("sheets: []", "sheets: got a list of 0; allowed: at least 1 in it; see docs/capacity.md"),
         ("\x00", "prices.yaml"),
         ("not yaml: [", "prices.yaml"),
     ],

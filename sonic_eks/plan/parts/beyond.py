@@ -52,10 +52,15 @@ def beyond(context: Context) -> Section:
     return Section(
         title="Carried at most, and what happens beyond",
         rows=tuple(rows),
-        notes=() if config.standalone.stand_in else (over_capacity_text(config),),
+        notes=() if config.standalone.stand_in else (_beyond(config),),
         problems=tuple(problems),
         data={"models": data, "overCapacity": config.scaling.over_capacity},
     )
+
+
+def _beyond(config: Configuration) -> str:
+    text = over_capacity_text(config)
+    return text if config.scaling.over_capacity else f"not known: {text}"
 
 
 def _more(config: Configuration, index: int, model: Model) -> str:
