@@ -159,18 +159,30 @@ def _mark(pinned: bool, demand: Demand | None) -> Mark:
 def _why_low(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     if demand is None or model.min_replicas is not None:
         return ""
-    reserve = sizes.reserve_generations
-    held = f" and {reserve} in reserve" if reserve else ""
-    return f"trough of {demand.trough:g} generations{held}, {LEAST_WORKERS} or more"
+    wanted = sizes.workers(demand.trough, sizes.reserve_generations)
+    text = f"trough of {_held(sizes, demand.trough)}"
+    if sizes.min_replicas(model) < wanted:
+        return f"{text} needs {wanted}; no more than maxReplicas"
+    return f"{text}, {LEAST_WORKERS} or more"
 
 
 def _why_high(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     if demand is None or model.max_replicas is not None:
         return ""
-    reserve = sizes.reserve_generations
-    held = f" and {reserve} in reserve" if reserve else ""
+    wanted, most = sizes.workers(demand.peak, sizes.reserve_generations), sizes.max_replicas(model)
+    text = f"peak of {_held(sizes, demand.peak)}"
+    if most < wanted:
+        return f"{text} needs {wanted}; nodes.gpu.maxNodes ({sizes.gpu_max_nodes}) hold no more"
+    if most > wanted:
+        return f"{text} needs {wanted}; no fewer than minReplicas"
     each = sizes.slots * sizes.config.scaling.target_utilization
-    return f"peak of {demand.peak:g} generations{held}, {each:g} a worker"
+    return f"{text}, {each:g} a worker"
+
+
+def _held(sizes: Sizes, demand: float) -> str:
+    reserve = sizes.reserve_generations
+    held = f" and {reserve:,} in reserve" if reserve else ""
+    return f"{demand:g} generation{'' if demand == 1 else 's'}{held}"
 
 
 def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived]:
@@ -223,8 +235,9 @@ def _gpus(sizes: Sizes) -> Iterator[Derived]:
         value=sizes.gpu_max_nodes,
         unit="nodes",
         mark=mark if gpu.max_nodes is None else "pinned",
-        reason=f"{workers} workers, and spare GPUs for headroom or an update's surge;"
-        f" GPUs a {gpu.instance_type}: {gpu.workers_per_node}",
+        reason=f"{workers} workers at most and {sizes.spare_gpus} spare, for headroom or an"
+        f" update's surge, {gpu.workers_per_node} to a {gpu.instance_type};"
+        f" the base of {gpu.base_size} at least",
         risk=risks.of_nodes(sizes),
     )
     yield Derived(

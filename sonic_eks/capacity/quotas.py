@@ -69,10 +69,11 @@ def quotas(config: Configuration) -> list[Quota]:
 def _nodes(config: Configuration) -> list[_Nodes]:
     kinds, pools = instance_types(), config.nodes
     gpu, system, serving = config.gpu_type, pools.system, pools.serving
+    whose = "GPU" if gpu.gpus else "stand-in"
     groups = len(pools.generations)  # with replaceGroup, two exist while one takes over
     found = [
-        _Nodes(what="GPU nodes at most", kind=gpu, count=config.gpu_max_nodes),
-        _Nodes(what="second GPU base", kind=gpu, count=pools.gpu.base_size * (groups - 1)),
+        _Nodes(what=f"{whose} nodes at most", kind=gpu, count=config.gpu_max_nodes),
+        _Nodes(what=f"second {whose} base", kind=gpu, count=pools.gpu.base_size * (groups - 1)),
         # Karpenter may take any of the overflow as Spot or as On-Demand: both must have room.
         _Nodes(
             what="overflow on Spot",

@@ -7,7 +7,7 @@ from sonic_eks.config import Configuration
 from sonic_eks.config.gpu_profile import measured_release
 from sonic_eks.config.service import Model
 from sonic_eks.config.sizes import LEAST_WORKERS, Sizes
-from sonic_eks.sizing.demand import REACTION_SECONDS, WARM_START_SHARE, Demand, risen
+from sonic_eks.sizing.demand import Demand, seconds_to_a_new_node, seconds_to_a_spare_gpu
 
 
 def of_generations(config: Configuration) -> str:
@@ -60,9 +60,8 @@ def of_min_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
         return ""
     wanted = max(LEAST_WORKERS, sizes.workers(demand.trough, sizes.reserve_generations))
     if model.min_replicas > wanted:
-        return (
-            f"costs {model.min_replicas - wanted} GPUs around the clock: the trough needs {wanted}"
-        )
+        more = _gpus(sizes.config, model.min_replicas - wanted)
+        return f"costs {more} around the clock: the trough needs {wanted}"
     if model.min_replicas < wanted:
         return f"the trough needs {wanted}: only the scaler keeps them, no lower bound"
     return ""
@@ -84,7 +83,8 @@ def of_max_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     if most < wanted:
         return f"the peak needs {wanted}: workers are {demand.peak / slots * 100:.0f} % full there"
     if model.max_replicas is not None and most > wanted:
-        return f"the peak needs {wanted}: a fault or an attack may start {most - wanted} GPUs more"
+        more = _gpus(sizes.config, most - wanted)
+        return f"the peak needs {wanted}: a fault or an attack may start {more} more"
     return ""
 
 
@@ -100,14 +100,13 @@ def of_limit(sizes: Sizes, pinned: int | None) -> str:
 
 def of_reserve(sizes: Sizes) -> str:
     """Say what a reserve costs, or what a ramp outruns without it."""
-    warm = REACTION_SECONDS + WARM_START_SHARE * sizes.config.scaling.cold_start_seconds
-    short = _outrun(sizes, warm)
+    short = _outrun(sizes, seconds_to_a_spare_gpu(sizes.config.scaling.cold_start_seconds))
     if short > 0 and sizes.config.scaling.reserve_generations is not None:
         return f"the ramp outruns it: {short:.0f} generations wait for a worker on a spare GPU"
     if sizes.reserve_generations:
         each = sizes.slots * sizes.config.scaling.target_utilization
-        gpus = sizes.reserve_generations / each * len(sizes.config.models)
-        return f"costs about {gpus:.0f} GPUs around the clock"
+        gpus = round(sizes.reserve_generations / each * len(sizes.config.models))
+        return f"costs about {_gpus(sizes.config, max(gpus, 1))} around the clock"
     return ""
 
 
@@ -115,7 +114,7 @@ def _outrun(sizes: Sizes, seconds: float) -> float:
     """Return the generations for which the slots that are free do not last so long."""
     reserve = sizes.reserve_generations
     short = [
-        risen(demand.ramp_per_minute, seconds) - sizes.free_in_trough(model, demand, reserve)
+        demand.risen(seconds) - sizes.free_in_trough(model, demand, reserve)
         for model, demand in sizes.demands
     ]
     return sum(max(0.0, one) for one in short)
@@ -123,14 +122,19 @@ def _outrun(sizes: Sizes, seconds: float) -> float:
 
 def of_headroom(sizes: Sizes) -> str:
     """Say what spare GPUs cost, or what a ramp outruns without them."""
-    cold = REACTION_SECONDS + sizes.config.scaling.cold_start_seconds
-    short = _outrun(sizes, cold) - sizes.headroom_gpus * sizes.slots
+    seconds = seconds_to_a_new_node(sizes.config.scaling.cold_start_seconds)
+    short = _outrun(sizes, seconds) - sizes.headroom_gpus * sizes.slots
     if short > 0:
         return f"the ramp outruns them: {short:.0f} generations wait for a worker on a new node"
     if not sizes.headroom_gpus:
         return "each new worker waits for a node"
-    gpus = sizes.headroom_gpus
-    return f"costs {gpus} GPU{'s' if gpus > 1 else ''} around the clock"
+    return f"costs {_gpus(sizes.config, sizes.headroom_gpus)} around the clock"
+
+
+def _gpus(config: Configuration, count: int) -> str:
+    """Return a number of GPUs in words; a stand-in has nodes without any."""
+    what = "GPU" if config.gpu_type.gpus else "node"
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def of_nodes(sizes: Sizes) -> str:
@@ -142,7 +146,8 @@ def of_nodes(sizes: Sizes) -> str:
     if spare < 1 and sizes.config.scaling.rollout == "surge":
         return "no GPU is left for an update's surge while all workers run"
     if spare < sizes.headroom_gpus:
-        return f"{sizes.headroom_gpus - spare} of the spare GPUs are gone while all workers run"
+        spared = _gpus(sizes.config, sizes.headroom_gpus)
+        return f"all workers together leave {spare} of the {spared} to spare"
     return ""
 
 

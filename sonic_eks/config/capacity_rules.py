@@ -61,7 +61,8 @@ def production_knows_its_capacity(c: Configuration) -> None:
 def traffic_can_be_counted(c: Configuration) -> None:
     """`models[].traffic` in conversations has a `realTimeFactor`, or a profile of the GPU has one.
 
-    What follows from traffic is within the bounds of the fields that would pin it.
+    What follows, also from `models[].maxReplicas`, is within the bounds of the fields that would
+    pin it.
     """
     sizes = Sizes(c)
     for index, model in enumerate(c.models):
@@ -82,14 +83,12 @@ def traffic_can_be_counted(c: Configuration) -> None:
                 f" a GPU these are {wanted}: share it out to several deployments",
                 field=field,
             )
-    for field, found, most in (
-        ("nodes.gpu.maxNodes", sizes.gpu_max_nodes, MOST_GPU_NODES),
-        ("api.maxReplicas", sizes.api_max_replicas, MOST_API_PODS),
+    for field, found, most, source in (
+        ("nodes.gpu.maxNodes", sizes.gpu_max_nodes, MOST_GPU_NODES, "all models' workers"),
+        ("api.maxReplicas", sizes.api_max_replicas, MOST_API_PODS, "models[].traffic"),
     ):
         if found > most:
-            raise Refusal(
-                found, f"at most {most}: so many follow from models[].traffic", field=field
-            )
+            raise Refusal(found, f"at most {most}: so many follow from {source}", field=field)
 
 
 def replicas_are_ordered(c: Configuration) -> None:

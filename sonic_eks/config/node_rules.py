@@ -144,7 +144,11 @@ def gpu_nodes_are_shared_out(c: Configuration) -> None:
     ):
         where = f"nodes.gpu.{field}"
         if ids and not nodes:
-            raise Refusal(ids, "none, as maxNodes leaves no node that may use it", field=where)
+            raise Refusal(
+                ids,
+                f"none, as nodes.gpu.maxNodes ({c.gpu_max_nodes}) leave no node that may use it",
+                field=where,
+            )
         for index, reservation in enumerate(ids):
             if reservation in seen:
                 raise Refusal(
@@ -165,18 +169,18 @@ def overflow_fits_the_type(c: Configuration) -> None:
             f"none for a {pool.instance_type}: EC2 sells Capacity Blocks for P families",
             field="nodes.gpu.overflow.capacityBlockIds",
         )
-    if pool.overflow.spot and not c.gpu_overflow_nodes:
-        raise Refusal(
-            True,
-            "false, as maxNodes leaves no overflow node",
-            field="nodes.gpu.overflow.spot",
-        )
     if pool.overflow.spot and pool.workers_per_node > 1:
         # The workers' budget lets them leave a node one by one, each replaced first.
         raise Refusal(
             True,
             f"false for a {pool.instance_type}: its {pool.workers_per_node} workers cannot all"
             " leave within a Spot notice",
+            field="nodes.gpu.overflow.spot",
+        )
+    if pool.overflow.spot and not c.gpu_overflow_nodes:
+        raise Refusal(
+            True,
+            f"false, as nodes.gpu.maxNodes ({c.gpu_max_nodes}) leave no overflow node",
             field="nodes.gpu.overflow.spot",
         )
 

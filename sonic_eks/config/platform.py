@@ -192,7 +192,7 @@ class GpuPool(Section):
     base_size: Annotated[Int, Field(ge=2, le=50)] = 2
     """Nodes of the managed node group, which always run."""
     max_nodes: Annotated[Int, Field(ge=2, le=500)] | None = None
-    """GPU nodes at most, base included; unset: for workers and spare GPUs, 9 without traffic."""
+    """GPU nodes at most, base included; unset: for all workers and spare GPUs."""
     base_reservation_id: ReservationId | None = None
     """Id of the On-Demand Capacity Reservation of the base, which nothing else uses."""
     reservation_ids: Reservations = ()

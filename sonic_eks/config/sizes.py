@@ -27,7 +27,6 @@ LEAST_API_PODS = 3
 DEFAULT_MAX_API_PODS = 6
 DEFAULT_HEADROOM_GPUS = 1
 DEFAULT_RESERVE = 0
-DEFAULT_MAX_GPU_NODES = 9
 
 # The bounds of the fields that would pin them.
 MOST_WORKERS = 500
@@ -85,7 +84,7 @@ class Sizes:
             raise Refusal(
                 None,
                 "seconds of work for a second of audio, which no profile says of the"
-                f" {gpu.gpu or gpu.name}; or peakGenerations",
+                f" {gpu.gpu or gpu.name} at {self.slots} generations or more; or peakGenerations",
                 field="realTimeFactor",
             )
         return factor * (traffic.speaking_share or ASSUMED_SPEAKING_SHARE)
@@ -140,6 +139,17 @@ class Sizes:
         wanted = self.workers(demand.peak, self.reserve_generations)
         return max(self.min_replicas(model), int(min(wanted, self._room)))
 
+    def workers_in_trough(self, model: Model) -> int:
+        """Return the workers of a model that run in the quietest hours.
+
+        A lower bound below what the trough needs does not end them: the scaler keeps them.
+        """
+        low, demand = self.min_replicas(model), self.demand_of(model)
+        if demand is None or low == demand.trough == 0:
+            return low
+        wanted = self.workers(demand.trough, self.reserve_generations)
+        return max(low, min(wanted, self.max_replicas(model)))
+
     @cached_property
     def _room(self) -> float:
         """Workers that pinned GPU nodes hold beside a surge, where one model has them all.
@@ -149,8 +159,7 @@ class Sizes:
         pool = self.config.nodes.gpu
         if pool.max_nodes is None or len(self.config.models) > 1:
             return math.inf
-        surge = 1 if self.config.scaling.rollout == "surge" else 0
-        return max(LEAST_WORKERS, pool.max_nodes * pool.workers_per_node - surge)
+        return max(LEAST_WORKERS, pool.max_nodes * pool.workers_per_node - self._surge)
 
     def free_in_trough(self, model: Model, demand: Demand, reserve: float) -> float:
         """Return the slots that are free on a model's workers in the quietest hours."""
@@ -165,7 +174,7 @@ class Sizes:
             return scaling.reserve_generations
         needed = [
             reserve_for(
-                demand.ramp_per_minute,
+                demand,
                 cold_start_seconds=scaling.cold_start_seconds,
                 free=self.free_in_trough(model, demand, 0),
             )
@@ -181,7 +190,7 @@ class Sizes:
             return scaling.headroom_gpus
         needed = [
             headroom_for(
-                demand.ramp_per_minute,
+                demand,
                 cold_start_seconds=scaling.cold_start_seconds,
                 free=self.free_in_trough(model, demand, self.reserve_generations),
                 slots=self.slots,
@@ -203,12 +212,17 @@ class Sizes:
         pool = self.config.nodes.gpu
         if pool.max_nodes is not None:
             return pool.max_nodes
-        if not self.demands:
-            return DEFAULT_MAX_GPU_NODES
-        surge = 1 if self.config.scaling.rollout == "surge" else 0
         workers = sum(self.max_replicas(model) for model in self.config.models)
-        gpus = workers + max(self.headroom_gpus, surge)
-        return max(pool.base_size, -(-gpus // pool.workers_per_node))
+        return max(pool.base_size, -(-(workers + self.spare_gpus) // pool.workers_per_node))
+
+    @property
+    def spare_gpus(self) -> int:
+        """GPUs wanted beside the workers': for headroom, or at least for an update's surge."""
+        return max(self.headroom_gpus, self._surge)
+
+    @property
+    def _surge(self) -> int:
+        return 1 if self.config.scaling.rollout == "surge" else 0
 
     @cached_property
     def api_min_replicas(self) -> int:
@@ -220,6 +234,14 @@ class Sizes:
             return LEAST_API_PODS
         wanted = max(LEAST_API_PODS, self._api_pods(busiest=False))
         return min(wanted, api.max_replicas or wanted)
+
+    @property
+    def api_pods_in_trough(self) -> int:
+        """API pods that run in the quietest hours, as `workers_in_trough`."""
+        low = self.api_min_replicas
+        if not self.demands:
+            return low
+        return max(low, min(self._api_pods(busiest=False), self.api_max_replicas))
 
     @cached_property
     def api_max_replicas(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sonic_eks.config import Configuration
 from sonic_eks.config.node_rules import api_pods_per_serving_node
+from sonic_eks.config.sizes import Sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +29,15 @@ class Fleet:
 
 
 def least(config: Configuration) -> Fleet:
-    """Return the nodes while every part runs its least replicas, headroom included."""
+    """Return the nodes in the quietest hours, headroom included.
+
+    Every part runs its least replicas, or what the trough of its traffic needs above them.
+    """
+    sizes = Sizes(config)
     return _fleet(
         config,
-        workers=sum(config.min_replicas(model) for model in config.models),
-        api_pods=config.api_min_replicas,
+        workers=sum(sizes.workers_in_trough(model) for model in config.models),
+        api_pods=sizes.api_pods_in_trough,
     )
 
 

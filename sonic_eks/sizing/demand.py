@@ -46,6 +46,10 @@ class Demand:
     trough: float
     ramp_per_minute: float
 
+    def risen(self, seconds: float) -> float:
+        """Return by how much it rises in some seconds: by the ramp, and to the peak at most."""
+        return min(self.ramp_per_minute * seconds / 60, self.peak - self.trough)
+
 
 def workers_for(demand: float, *, threshold: float, sigmas: float, reserve: float) -> int:
     """Return the workers that the policy wants for a demand that stands still."""
@@ -53,25 +57,28 @@ def workers_for(demand: float, *, threshold: float, sigmas: float, reserve: floa
     return math.ceil(signal / threshold - _NOISE)
 
 
-def risen(ramp_per_minute: float, seconds: float) -> float:
-    """Return the generations by which demand rises in some seconds."""
-    return ramp_per_minute * seconds / 60
+def seconds_to_a_spare_gpu(cold_start_seconds: int) -> float:
+    """Return the seconds from the beginning of a rise until a worker on a spare GPU is ready."""
+    return REACTION_SECONDS + WARM_START_SHARE * cold_start_seconds
 
 
-def reserve_for(ramp_per_minute: float, *, cold_start_seconds: int, free: float) -> int:
+def seconds_to_a_new_node(cold_start_seconds: int) -> float:
+    """Return the seconds from the beginning of a rise until a worker on a new node is ready."""
+    return REACTION_SECONDS + cold_start_seconds
+
+
+def reserve_for(demand: Demand, *, cold_start_seconds: int, free: float) -> int:
     """Return the generations to hold free on running workers, beside those that are.
 
     They last until a worker on a spare GPU is ready.
     """
-    warm = REACTION_SECONDS + WARM_START_SHARE * cold_start_seconds
-    return max(0, math.ceil(risen(ramp_per_minute, warm) - free - _NOISE))
+    rise = demand.risen(seconds_to_a_spare_gpu(cold_start_seconds))
+    return max(0, math.ceil(rise - free - _NOISE))
 
 
-def headroom_for(
-    ramp_per_minute: float, *, cold_start_seconds: int, free: float, slots: int
-) -> int:
+def headroom_for(demand: Demand, *, cold_start_seconds: int, free: float, slots: int) -> int:
     """Return the spare GPUs that last until a worker on a new node is ready."""
-    short = risen(ramp_per_minute, REACTION_SECONDS + cold_start_seconds) - free
+    short = demand.risen(seconds_to_a_new_node(cold_start_seconds)) - free
     return max(0, math.ceil(short / slots - _NOISE))
 
 

@@ -172,6 +172,11 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "costs 3 GPUs around the clock: the trough needs 10",
         ),
         (
+            [*EIGHT, ("models", [{"traffic": TRAFFIC, "minReplicas": 11}])],
+            "models.0.minReplicas",
+            "costs 1 GPU around the clock: the trough needs 10",
+        ),
+        (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "minReplicas": 4}])],
             "models.0.minReplicas",
             "the trough needs 10: only the scaler keeps them, no lower bound",
@@ -214,14 +219,19 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "scaling.reserveGenerations",
             "costs about 13 GPUs around the clock",
         ),
-        # Two workers have 4 free slots; 3 a minute bring 4.2 in 84 s.
+        (
+            [("scaling.reserveGenerations", 1)],
+            "scaling.reserveGenerations",
+            "costs about 1 GPU around the clock",
+        ),
+        # Two workers have 4 free slots; 10 a minute bring 14 in 84 s, but there are no more than 9.
         (
             [
                 ("scaling.reserveGenerations", 0),
                 ("models", [{"traffic": {"peakGenerations": 9, "rampGenerationsPerMinute": 10}}]),
             ],
             "scaling.reserveGenerations",
-            "the ramp outruns it: 10 generations wait for a worker on a spare GPU",
+            "the ramp outruns it: 5 generations wait for a worker on a spare GPU",
         ),
         (
             [("nodes.gpu.maxNodes", 8)],
@@ -231,7 +241,7 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
         (
             [("nodes.gpu.maxNodes", 9), ("scaling.headroomGpus", 3)],
             "nodes.gpu.maxNodes",
-            "2 of the spare GPUs are gone while all workers run",
+            "all workers together leave 1 of the 3 GPUs to spare",
         ),
         (
             [*BUSY, ("api.maxReplicas", 10)],
@@ -285,8 +295,70 @@ def test_every_deployment_of_the_project_is_derived(path: Path) -> None:
 
 
 def test_a_stand_in_has_nothing_to_measure() -> None:
-    first = derive(load_configuration(ROOT / "config" / "smoke.yaml"))[0]
-    assert first.risk == "a stand-in serves tones: there is no GPU to measure"
+    found = derive(load_configuration(ROOT / "config" / "smoke.yaml"))
+    assert found[0].risk == "a stand-in serves tones: there is no GPU to measure"
+    risks = {one.name: one.risk for one in found}
+    assert risks["scaling.headroomGpus"] == "costs 1 node around the clock"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value", "reason"),
+    [
+        (BUSY, "models.0.minReplicas", 10, "trough of 60 generations, 2 or more"),
+        (BUSY, "models.0.maxReplicas", 50, "peak of 300 generations, 6 a worker"),
+        # 31 nodes hold 30 workers and a surge.
+        (
+            [*BUSY, ("nodes.gpu.maxNodes", 31)],
+            "models.0.maxReplicas",
+            30,
+            "peak of 300 generations needs 50; nodes.gpu.maxNodes (31) hold no more",
+        ),
+        (
+            [*BUSY, ("nodes.gpu.maxNodes", 5)],
+            "models.0.minReplicas",
+            4,
+            "trough of 60 generations needs 10; no more than maxReplicas",
+        ),
+        (
+            [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 6}])],
+            "models.0.minReplicas",
+            6,
+            "trough of 60 generations needs 10; no more than maxReplicas",
+        ),
+        (
+            [*EIGHT, ("models", [{"traffic": TRAFFIC, "minReplicas": 60}])],
+            "models.0.maxReplicas",
+            60,
+            "peak of 300 generations needs 50; no fewer than minReplicas",
+        ),
+        (
+            [*EIGHT, ("models", [{"traffic": {"peakGenerations": 1}}])],
+            "models.0.maxReplicas",
+            2,
+            "peak of 1 generation needs 1; no fewer than minReplicas",
+        ),
+        # 50 workers and 2 to spare are 52 GPUs, 8 to a node.
+        (
+            [
+                ("nodes.gpu.instanceType", "p5.48xlarge"),
+                EIGHT[1],
+                ("models", [{"traffic": TRAFFIC}]),
+            ],
+            "nodes.gpu.maxNodes",
+            7,
+            (
+                "50 workers at most and 2 spare, for headroom or an update's surge, 8 to a"
+                " p5.48xlarge; the base of 2 at least"
+            ),
+        ),
+    ],
+)
+def test_the_reason_is_that_of_the_value(
+    tmp_path: Path, changes: Changes, name: str, value: int, reason: str
+) -> None:
+    """Also where it is not the traffic that decides."""
+    found = derived(tmp_path, changes)[name]
+    assert (found.value, found.mark, found.reason) == (value, "derived", reason)
 
 
 counts = st.integers(0, 2000)

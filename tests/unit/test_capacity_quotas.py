@@ -66,6 +66,7 @@ def test_a_stand_in_needs_no_gpu_quota() -> None:
     (found,) = quotas(load_configuration(ROOT / "config" / "smoke.yaml"))
     assert (found.name, found.code) == STANDARD
     assert found.vcpus == 4 * 2 + (2 + 4) * 4
+    assert found.reason.startswith("4 m7i.large (stand-in nodes at most) + ")
 
 
 def test_what_adds_up_is_said(tmp_path: Path) -> None:

@@ -65,14 +65,32 @@ def sized(config: Configuration) -> dict[str, Any]:
             {"min": [40], "max": [200], "reserve": 0, "headroom": 8, "nodes": 208, "api": (4, 19)},
         ),
         # Threshold 2. Two workers have 8 slots free, 84 come within 84 s: 76 in reserve, which
-        # are 38 workers with 152 slots free; 210 - 152 = 58, at 4 a GPU 14.5. Peak: 176 / 2.
+        # are 38 workers with 152 slots free; 210 - 152 = 58, at 4 a GPU 14.5. Peak: 376 / 2.
+        # Streams: 900 / 50 and one.
+        (
+            [
+                ("scaling.generationsPerGpu", 4),
+                ("scaling.targetUtilization", 0.5),
+                ("models", [{"traffic": busy(300, 0, 60)}]),
+            ],
+            {"min": [38], "max": [188], "reserve": 76, "headroom": 15, "nodes": 203,
+             "api": (3, 19)},
+        ),
+        # The same ramp ends at a peak of 100: 84 come within 84 s, but no more than 100 ever do,
+        # and 152 slots are free. Peak: 176 / 2.
         (
             [
                 ("scaling.generationsPerGpu", 4),
                 ("scaling.targetUtilization", 0.5),
                 ("models", [{"traffic": busy(100, 0, 60)}]),
             ],
-            {"min": [38], "max": [88], "reserve": 76, "headroom": 15, "nodes": 103, "api": (3, 7)},
+            {"min": [38], "max": [88], "reserve": 76, "headroom": 1, "nodes": 89, "api": (3, 7)},
+        ),
+        # A jump from 4 to 10: 6 come at once, whatever the ramp says. 3 workers (2.7) have 2 slots
+        # free: 4 in reserve. 6 workers (5.3) then have 8 free. Peak: 14 / 1.5.
+        (
+            [("models", [{"traffic": busy(10, 4, 1000)}])],
+            {"min": [6], "max": [10], "reserve": 4, "headroom": 1, "nodes": 11, "api": (3, 6)},
         ),
         # Two square roots of 100, and ten: 130 / 1.5 = 86.7.
         (
@@ -84,10 +102,10 @@ def sized(config: Configuration) -> dict[str, Any]:
             {"min": [7], "max": [87], "reserve": 10, "headroom": 1, "nodes": 88, "api": (3, 7)},
         ),
         # A cold start of 600 s: 30 + 180 = 210 s and 630 s; 4 slots free. Reserve 3.5 * 6 - 4 = 17,
-        # 12 workers (11.3) with 24 slots; 63 - 24 = 39, at 2 a GPU 19.5.
+        # 12 workers (11.3) with 24 slots; 63 - 24 = 39, at 2 a GPU 19.5. Peak: 87 / 1.5 = 58.
         (
-            [("scaling.coldStartSeconds", 600), ("models", [{"traffic": busy(30, 0, 6)}])],
-            {"min": [12], "max": [32], "reserve": 17, "headroom": 20, "nodes": 52, "api": (3, 6)},
+            [("scaling.coldStartSeconds", 600), ("models", [{"traffic": busy(70, 0, 6)}])],
+            {"min": [12], "max": [58], "reserve": 17, "headroom": 20, "nodes": 78, "api": (3, 6)},
         ),
         # 1000 conversations, 40 % of the time speaking at a real-time factor of 0.10: 40.
         (
@@ -132,12 +150,29 @@ def sized(config: Configuration) -> dict[str, Any]:
         (
             [
                 ("scaling.reserveGenerations", 0),
-                ("models", [{"traffic": busy(50, 0, 100)}]),
+                ("models", [{"traffic": busy(450, 0, 100)}]),
             ],
-            {"min": [2], "max": [34], "reserve": 0, "headroom": 50, "nodes": 84, "api": (3, 6)},
+            {"min": [2], "max": [300], "reserve": 0, "headroom": 50, "nodes": 350,
+             "api": (3, 28)},
         ),
+        # Without traffic nodes follow from the workers: 8 and one, 8 to a node, but a base of 2.
+        (
+            [("nodes.gpu.instanceType", "p6-b200.48xlarge")],
+            {"min": [2], "max": [8], "reserve": 0, "headroom": 1, "nodes": 2, "api": (3, 6)},
+        ),
+        (
+            [("models", [{"name": "a", "maxReplicas": 20}, {"name": "b"}])],
+            {"min": [2, 2], "max": [20, 8], "reserve": 0, "headroom": 1, "nodes": 29,
+             "api": (3, 6)},
+        ),
+        ([("scaling.headroomGpus", 5)],
+         {"min": [2], "max": [8], "reserve": 0, "headroom": 5, "nodes": 13, "api": (3, 6)}),
+        ([("scaling.headroomGpus", 0)],
+         {"min": [2], "max": [8], "reserve": 0, "headroom": 0, "nodes": 9, "api": (3, 6)}),
+        ([("scaling.headroomGpus", 0), ("scaling.rollout", "replace")],
+         {"min": [2], "max": [8], "reserve": 0, "headroom": 0, "nodes": 8, "api": (3, 6)}),
     ],
-)
+)  # fmt: skip
 def test_sizes(tmp_path: Path, changes: Changes, expected: dict[str, Any]) -> None:
     assert sized(load(with_values(*PLAIN, *changes), tmp_path)) == expected
 
@@ -194,8 +229,8 @@ def test_two_models_that_rise(tmp_path: Path) -> None:
             (
                 "models",
                 [
-                    {"name": "a", "traffic": busy(100, 0, 60)},
-                    {"name": "b", "traffic": busy(50, 0, 30)},
+                    {"name": "a", "traffic": busy(400, 0, 60)},
+                    {"name": "b", "traffic": busy(200, 0, 30)},
                 ],
             ),
         ),
@@ -203,14 +238,14 @@ def test_two_models_that_rise(tmp_path: Path) -> None:
     )
     # 16 slots are free of each: 84 - 16 = 68 and 42 - 16 = 26; the larger is the reserve of both.
     # That are 12 workers (11.3) with 96 slots: 210 - 96 = 114, 15 GPUs, and 105 - 96 = 9, 2 GPUs.
-    # Peaks: 168 / 6, 118 / 6. Streams: 150 * 3 / 50 and one.
+    # Peaks: 468 / 6, 268 / 6. Streams: 600 * 3 / 50 and one.
     assert sized(config) == {
         "min": [12, 12],
-        "max": [28, 20],
+        "max": [78, 45],
         "reserve": 68,
         "headroom": 17,
-        "nodes": 65,
-        "api": (3, 10),
+        "nodes": 140,
+        "api": (3, 37),
     }
 
 
@@ -320,7 +355,8 @@ def test_what_is_pinned_stays_and_the_rest_follows(
             talking(300),
             (
                 "models.0.traffic.realTimeFactor: got nothing; allowed: seconds of work for a"
-                " second of audio, which no profile says of the L40S; or peakGenerations"
+                " second of audio, which no profile says of the L40S at 2 generations or more; or"
+                " peakGenerations"
             ),
         ),
         (
@@ -361,7 +397,7 @@ def test_bad_traffic_is_one_line(tmp_path: Path, traffic: Any, fault: str) -> No
                     ],
                 )
             ],
-            "nodes.gpu.maxNodes: got 801; allowed: at most 500: so many follow from models[]",
+            "nodes.gpu.maxNodes: got 801; allowed: at most 500: so many follow from all models'",
         ),
         (
             [

@@ -14,6 +14,7 @@ A, B, C = "cr-0a1b2c3d", "cr-0123456789abcdef0", "cr-0fedcba9876543210"
 OVERFLOW = "nodes.gpu.overflow"
 BLOCK: Changes = [
     ("nodes.gpu.instanceType", "p5.48xlarge"),
+    ("nodes.gpu.maxNodes", 9),
     (f"{OVERFLOW}.capacityBlockIds", [A]),
     ("drain.maxStreamSeconds", 420),
 ]
@@ -31,6 +32,10 @@ BLOCK: Changes = [
         ([(f"{OVERFLOW}.spot", True), ("drain.maxStreamSeconds", 110)], 4, 3),
         ([(f"{OVERFLOW}.spot", False), ("drain.maxStreamSeconds", 720)], 4, 3),
         (BLOCK, 4, 3),
+        # 8 workers and one to spare: three nodes of four GPUs; two of eight, which the base has.
+        ([("nodes.gpu.instanceType", "g6e.12xlarge")], 1, 0),
+        ([("nodes.gpu.instanceType", "p5.48xlarge")], 0, 0),
+        ([("nodes.gpu.baseSize", 12)], 0, 0),
         (
             [
                 ("nodes.gpu.baseReservationId", A),
@@ -113,8 +118,8 @@ def test_serving_nodes_at_most(tmp_path: Path, changes: Changes, nodes: int) -> 
                 ("nodes.gpu.baseSize", 8),
             ],
             (
-                "nodes.gpu.overflow.spot: got true; allowed: false, as maxNodes leaves no overflow"
-                " node"
+                "nodes.gpu.overflow.spot: got true; allowed: false, as nodes.gpu.maxNodes (9) leave"
+                " no overflow node"
             ),
         ),
         (
@@ -144,17 +149,15 @@ def test_serving_nodes_at_most(tmp_path: Path, changes: Changes, nodes: int) -> 
         (
             [("nodes.gpu.baseSize", 9), ("nodes.gpu.reservationIds", [A])],
             (
-                "nodes.gpu.reservationIds: got a list of 1; allowed: none, as maxNodes leaves no"
-                " node"
-                " that may use it"
+                "nodes.gpu.reservationIds: got a list of 1; allowed: none, as nodes.gpu.maxNodes"
+                " (9) leave no node that may use it"
             ),
         ),
         (
             [(f"{OVERFLOW}.maxNodes", 7), ("nodes.gpu.reservationIds", [A])],
             (
-                "nodes.gpu.reservationIds: got a list of 1; allowed: none, as maxNodes leaves no"
-                " node"
-                " that may use it"
+                "nodes.gpu.reservationIds: got a list of 1; allowed: none, as nodes.gpu.maxNodes"
+                " (9) leave no node that may use it"
             ),
         ),
         (

@@ -106,7 +106,7 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             "models.0.minReplicas: got 9; allowed: at most maxReplicas (8); nearest: 8",
         ),
         (
-            [("scaling.headroomGpus", 8)],
+            [("scaling.headroomGpus", 8), ("nodes.gpu.maxNodes", 9)],
             (
                 "scaling.headroomGpus: got 8; allowed: at most 7: nodes.gpu.maxNodes (9) have that"
                 " many GPUs beside the models' minReplicas (2); nearest: 7"
@@ -116,6 +116,7 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             [
                 ("models", [{"minReplicas": 9, "maxReplicas": 9}]),
                 ("scaling.headroomGpus", 0),
+                ("nodes.gpu.maxNodes", 9),
             ],
             (
                 "scaling.rollout: got 'surge'; allowed: replace, as no GPU is left for a worker's"
@@ -169,7 +170,10 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             "models.1.name: got 'a'; allowed: each name once",
         ),
         (
-            [("models", [{"name": "a", "maxReplicas": 5}, {"name": "b", "maxReplicas": 5}])],
+            [
+                ("models", [{"name": "a", "maxReplicas": 5}, {"name": "b", "maxReplicas": 5}]),
+                ("nodes.gpu.maxNodes", 9),
+            ],
             (
                 "nodes.gpu.maxNodes: got 9; allowed: at least 10: the models' maxReplicas"
                 " add up to 10"
@@ -177,7 +181,11 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             ),
         ),
         (
-            [("nodes.gpu.instanceType", "g6e.12xlarge"), ("models", [{"maxReplicas": 37}])],
+            [
+                ("nodes.gpu.instanceType", "g6e.12xlarge"),
+                ("nodes.gpu.maxNodes", 9),
+                ("models", [{"maxReplicas": 37}]),
+            ],
             (
                 "nodes.gpu.maxNodes: got 9; allowed: at least 10: the models' maxReplicas"
                 " add up to 37"
@@ -185,7 +193,7 @@ def test_accepted(tmp_path: Path, changes: Changes) -> None:
             ),
         ),
         (
-            [("nodes.gpu.baseSize", 10)],
+            [("nodes.gpu.baseSize", 10), ("nodes.gpu.maxNodes", 9)],
             "nodes.gpu.baseSize: got 10; allowed: at most nodes.gpu.maxNodes (9); nearest: 9",
         ),
         # g6e.2xlarge: 8 vCPUs and 65,536 MiB for one GPU, of which 81 %.

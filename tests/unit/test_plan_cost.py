@@ -95,7 +95,7 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=8, gpus=8, serving=3, system=2),
     ),
     "headroom beyond the limit": (
-        [("scaling.headroomGpus", 5)],
+        [("scaling.headroomGpus", 5), ("nodes.gpu.maxNodes", 9)],
         Fleet(gpu=7, gpus=7, serving=3, system=2),
         Fleet(gpu=9, gpus=9, serving=3, system=2),
     ),
@@ -120,6 +120,7 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
             ("nodes.upgrade", "replaceGroup"),
             ("nodes.generations", [1, 2]),
             ("scaling.headroomGpus", 5),
+            ("nodes.gpu.maxNodes", 9),
         ],
         Fleet(gpu=7, gpus=7, serving=6, system=4),
         Fleet(gpu=11, gpus=11, serving=6, system=4),
@@ -134,6 +135,34 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         [("api.minReplicas", 10), ("api.maxReplicas", 13)],
         Fleet(gpu=3, gpus=3, serving=4, system=2),
         Fleet(gpu=9, gpus=9, serving=5, system=2),
+    ),
+    # 60 generations need 40 workers of 1.5, and 180 streams 4 API pods; spare: 8 and the surge.
+    "lower bounds below what the trough needs": (
+        [
+            (
+                "models",
+                [
+                    {
+                        "minReplicas": 2,
+                        "traffic": {
+                            "peakGenerations": 300,
+                            "troughGenerations": 60,
+                            "rampGenerationsPerMinute": 10,
+                        },
+                    }
+                ],
+            ),
+            ("api.minReplicas", 2),
+            ("scaling.generationsPerApiPod", 10),
+        ],
+        # 180 streams in pods of 10: 18, three a node; 900: 90 and one.
+        Fleet(gpu=48, gpus=48, serving=6, system=2),
+        Fleet(gpu=208, gpus=208, serving=31, system=2),
+    ),
+    "nobody at night": (
+        [("models", [{"minReplicas": 0, "traffic": {"peakGenerations": 3}}])],
+        Fleet(gpu=2, gpus=2, serving=3, system=2),
+        Fleet(gpu=3, gpus=3, serving=3, system=2),
     ),
     "standing alone": (
         [("topology", "standalone"), ("models", [{"image": "sonic-server"}])],

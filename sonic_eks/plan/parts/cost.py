@@ -23,8 +23,8 @@ _HEADINGS = (
 )
 _NOT_PRICED = "not priced"
 _LEVELS = (
-    "trough: every part at its minReplicas, all month; peak: at its maxReplicas;"
-    " headroom included, nodes.gpu.maxNodes kept"
+    "trough: every part at its minReplicas, or at what the traffic's trough needs above them, all"
+    " month; peak: at its maxReplicas; headroom included, nodes.gpu.maxNodes kept"
 )
 
 
