@@ -10,7 +10,7 @@ from sonic_eks.config import Configuration
 from tests.configuration import with_values
 from tests.synth import charts_of
 
-# Worked by hand in docs/capacity.md: 8 generations a GPU, 10 to 50 workers, 2 spare GPUs, 52 nodes
+# Worked by hand in docs/capacity.md: 8 generations a GPU, 10 to 42 workers, 2 spare GPUs, 44 nodes
 # of which 2 are the base, 4 to 19 API pods.
 TRAFFIC = {"peakGenerations": 300, "troughGenerations": 60, "rampGenerationsPerMinute": 10}
 
@@ -34,7 +34,7 @@ def objects() -> dict[tuple[str, str], dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("name", "low", "high", "threshold"),
-    [("sonic-worker-sonic-3", 10, 50, "6"), ("sonic-api", 4, 19, "50")],
+    [("sonic-worker-sonic-3", 10, 42, "8"), ("sonic-api", 4, 19, "50")],
 )
 def test_scalers(
     objects: dict[tuple[str, str], dict[str, Any]], name: str, low: int, high: int, threshold: str
@@ -51,7 +51,7 @@ def test_spare_gpus_and_nodes(objects: dict[tuple[str, str], dict[str, Any]]) ->
         name: int(objects["NodePool", name]["limits"]["nvidia.com/gpu"])
         for name in ("gpu-burst", "gpu-overflow")
     }
-    assert limits == {"gpu-burst": 25, "gpu-overflow": 25}
+    assert limits == {"gpu-burst": 21, "gpu-overflow": 21}
 
 
 def test_a_worker_is_told_what_a_gpu_carries(
