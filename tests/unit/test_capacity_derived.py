@@ -305,13 +305,13 @@ def test_a_stand_in_has_nothing_to_measure() -> None:
     ("changes", "name", "value", "reason"),
     [
         (BUSY, "models.0.minReplicas", 10, "trough of 60 generations, 2 or more"),
-        (BUSY, "models.0.maxReplicas", 50, "peak of 300 generations, 6 a worker"),
+        (BUSY, "models.0.maxReplicas", 42, "peak of 300 generations, 8 a worker"),
         # 31 nodes hold 30 workers and a surge.
         (
             [*BUSY, ("nodes.gpu.maxNodes", 31)],
             "models.0.maxReplicas",
             30,
-            "peak of 300 generations needs 50; nodes.gpu.maxNodes (31) hold no more",
+            "peak of 300 generations needs 42; nodes.gpu.maxNodes (31) hold no more",
         ),
         (
             [*BUSY, ("nodes.gpu.maxNodes", 5)],
@@ -329,7 +329,7 @@ def test_a_stand_in_has_nothing_to_measure() -> None:
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "minReplicas": 60}])],
             "models.0.maxReplicas",
             60,
-            "peak of 300 generations needs 50; no fewer than minReplicas",
+            "peak of 300 generations needs 42; no fewer than minReplicas",
         ),
         (
             [*EIGHT, ("models", [{"traffic": {"peakGenerations": 1}}])],
@@ -337,7 +337,7 @@ def test_a_stand_in_has_nothing_to_measure() -> None:
             2,
             "peak of 1 generation needs 1; no fewer than minReplicas",
         ),
-        # 50 workers and 2 to spare are 52 GPUs, 8 to a node.
+        # 42 workers and 2 to spare are 44 GPUs, 8 to a node.
         (
             [
                 ("nodes.gpu.instanceType", "p5.48xlarge"),
@@ -345,9 +345,9 @@ def test_a_stand_in_has_nothing_to_measure() -> None:
                 ("models", [{"traffic": TRAFFIC}]),
             ],
             "nodes.gpu.maxNodes",
-            7,
+            6,
             (
-                "50 workers at most and 2 spare, for headroom or an update's surge, 8 to a"
+                "42 workers at most and 2 spare, for headroom or an update's surge, 8 to a"
                 " p5.48xlarge; the base of 2 at least"
             ),
         ),

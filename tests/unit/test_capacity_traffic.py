@@ -237,14 +237,15 @@ def test_two_models_that_rise(tmp_path: Path) -> None:
         tmp_path,
     )
     # 16 slots are free of each: 84 - 16 = 68 and 42 - 16 = 26; the larger is the reserve of both.
-    # That are 12 workers (11.3) with 96 slots: 210 - 96 = 114, 15 GPUs, and 105 - 96 = 9, 2 GPUs.
-    # Peaks: 468 / 6, 268 / 6. Streams: 600 * 3 / 50 and one.
+    # That are 9 workers (8.5) with 72 slots: 210 - 72 = 138, 18 GPUs, and 105 - 72 = 33, 5 GPUs.
+    # Peaks: (400 + 2 sqrt(400) + 68) / 8 = 63.5, (200 + 2 sqrt(200) + 68) / 8 = 37.04. Streams:
+    # 600 * 3 / 50 and one.
     assert sized(config) == {
-        "min": [12, 12],
-        "max": [78, 45],
+        "min": [9, 9],
+        "max": [64, 38],
         "reserve": 68,
-        "headroom": 17,
-        "nodes": 140,
+        "headroom": 23,
+        "nodes": 64 + 38 + 23,
         "api": (3, 37),
     }
 
@@ -270,7 +271,7 @@ points:
         tmp_path,
     )
     assert config.generations_per_gpu == 1  # 1 + 2 * 6 / 20 = 1.6
-    assert config.max_replicas(config.models[0]) == 11  # 8 / 0.75 = 10.7
+    assert config.max_replicas(config.models[0]) == 14  # 8 + 2 sqrt(8) = 13.7
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=3, gpus=3, serving=4, system=2),
         Fleet(gpu=9, gpus=9, serving=5, system=2),
     ),
-    # 60 generations need 40 workers of 1.5, and 180 streams 4 API pods; spare: 8 and the surge.
+    # 60 + 2 sqrt(60) = 75.5 slots are 38 workers of 2, and 300 + 2 sqrt(300) = 334.6 are 168. Spare:
+    # 10 a minute for 210 s are 35, 16 are free in the trough; 19 are 10 workers.
     "lower bounds below what the trough needs": (
         [
             (
@@ -157,12 +158,13 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         ],
         # 180 streams in pods of 10: 18, three a node; 900: 90 and one.
         Fleet(gpu=48, gpus=48, serving=6, system=2),
-        Fleet(gpu=208, gpus=208, serving=31, system=2),
+        Fleet(gpu=178, gpus=178, serving=31, system=2),
     ),
     "nobody at night": (
         [("models", [{"minReplicas": 0, "traffic": {"peakGenerations": 3}}])],
         Fleet(gpu=2, gpus=2, serving=3, system=2),
-        Fleet(gpu=3, gpus=3, serving=3, system=2),
+        # 3 + 2 sqrt(3) = 6.5: four workers of 2, and one to spare.
+        Fleet(gpu=5, gpus=5, serving=3, system=2),
     ),
     "standing alone": (
         [("topology", "standalone"), ("models", [{"image": "sonic-server"}])],
