@@ -136,8 +136,8 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=3, gpus=3, serving=4, system=2),
         Fleet(gpu=9, gpus=9, serving=5, system=2),
     ),
-    # 60 + 2 sqrt(60) = 75.5 slots are 38 workers of 2, and 300 + 2 sqrt(300) = 334.6 are 168. Spare:
-    # 10 a minute for 210 s are 35, 16 are free in the trough; 19 are 10 workers.
+    # 60 + 2 sqrt(60) = 75.5 slots are 38 workers of 2, and 300 + 2 sqrt(300) = 334.6 are 168.
+    # Spare: 10 a minute for 210 s are 35, 16 are free in the trough; 19 are 10 workers.
     "lower bounds below what the trough needs": (
         [
             (
