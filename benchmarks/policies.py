@@ -206,9 +206,7 @@ def _verdict(versus: Versus) -> str:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--seeds", type=int, default=len(traces.REPORTED_SEEDS), help="draws of each trace (20)"
-    )
+    parser.add_argument("--seeds", type=int, help="draws of each trace (20; of the tuning ones 10)")
     parser.add_argument(
         "--tuning", action="store_true", help="the draws on which the defaults were chosen"
     )
@@ -216,7 +214,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON for a program to read")
     options = parser.parse_args(argv)
     seeds = traces.TUNING_SEEDS if options.tuning else traces.REPORTED_SEEDS
-    if not 1 <= options.seeds <= len(traces.REPORTED_SEEDS):
+    if options.seeds is None:
+        options.seeds = len(seeds)
+    if not 1 <= options.seeds <= len(seeds):
         raise SonicEksError(f"--seeds: got {options.seeds}; allowed: 1 to {len(seeds)}")
     options.seeds = list(seeds)[: options.seeds]
     if options.out is not None:

@@ -14,7 +14,7 @@ from sonic_eks.cli.options import DEFAULT_CONFIG, ConfigArgument, JsonOption
 from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.config.service import Model
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
-from sonic_eks.plan.prices import PriceList, shipped_prices
+from sonic_eks.plan.prices import PriceList, read_prices, shipped_prices
 from sonic_eks.progress import TerminalLine
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def simulate(
         float, typer.Option(min=0.1, max=600, help="Longest wait of a generation for a slot.")
     ] = 10.0,
     draws: Annotated[int, typer.Option(min=1, max=100, help="Draws to take the mean of.")] = 3,
+    prices: Annotated[
+        Path | None, typer.Option(help="File of prices that come before the shipped ones.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play a trace of demand: how many generations come late, and how many GPU-hours it takes.
@@ -48,6 +51,8 @@ def simulate(
     # numpy takes a while to import, and a mistake in the file should be told before.
     loaded = load_configuration(config)
     chosen = _model(loaded, model)
+    own = [] if prices is None else [read_prices(prices)]
+    listed = PriceList(loaded.deployment.region, shipped_prices(), *own)
     from sonic_eks.simulation.deployment import forecast
     from sonic_eks.simulation.trace import Lengths, read_trace
 
@@ -62,7 +67,7 @@ def simulate(
             draws=draws,
             advanced=lambda done: line.show(f"simulating, {done} of {draws} draws"),
         )
-    cost = _usd(loaded, found.gpu_hours)
+    cost = _usd(loaded, listed, found.gpu_hours)
     allowed = 1 - loaded.slo.percentile / 100
     kept = found.share <= allowed
     if as_json:
@@ -84,10 +89,10 @@ def _model(config: Configuration, name: str | None) -> Model:
     return next(model for model in config.models if name in (None, model.name))
 
 
-def _usd(config: Configuration, gpu_hours: float) -> float | None:
+def _usd(config: Configuration, prices: PriceList, gpu_hours: float) -> float | None:
     """Return the list price of GPU-hours; None where it is not known."""
     gpu = config.nodes.gpu
-    price = PriceList(config.deployment.region, shipped_prices()).find(gpu.instance_type)
+    price = prices.find(gpu.instance_type)
     return None if price is None else price.usd * gpu_hours / gpu.workers_per_node
 
 

@@ -107,15 +107,17 @@ class Result:
 class Watcher:
     """Hears of every scrape and decision; what it does not want it leaves as it is."""
 
-    def scraped(self, now: float, loads: Mapping[int, int], waiting: int) -> None:
+    def scraped(
+        self, now: float, loads: Mapping[int, int], leaving: Mapping[int, int], waiting: int
+    ) -> None:
         """Hear what there was to see.
 
         Parameters
         ----------
         now : float
             Seconds.
-        loads : mapping of int to int
-            Generations of each worker that serves, by its number.
+        loads, leaving : mapping of int to int
+            Generations of each worker that serves, and that was removed, by its number.
         waiting : int
             Generations in the queue.
         """
@@ -213,6 +215,7 @@ class _Run:
         self._scrapes = Scrapes(world.scrape_loss, np.random.default_rng(seed))
         self._signal = Signal(policy)
         self._scale_ins = 0
+        self._leaving: dict[int, list[float]] = {}
         # A value that is replaced before anybody looks changes nothing.
         looks = watcher is not None or world.scrape_loss or policy.look_ahead_seconds
         self._scrape_seconds = STEP_SECONDS if looks else PERIOD_SECONDS
@@ -264,7 +267,7 @@ class _Run:
         pods = sorted(pod.number for pod in self._fleet.pods if pod.ready <= now)
         loads = even_loads(serving.in_progress, pods)
         if self._watcher is not None:
-            self._watcher.scraped(now, loads, serving.waiting)
+            self._watcher.scraped(now, loads, self._left(now), serving.waiting)
         known = dict(self._scrapes.seen({**loads, _QUEUE: waiting}))
         waiting = known.pop(_QUEUE, 0)
         return self._signal.demand(sum(known.values()), waiting, len(known))
@@ -277,10 +280,16 @@ class _Run:
         if decided < replicas:
             self._serving.advance(now)
         for pod in self._fleet.scale(now, decided):
-            self._fleet.end(pod, max(self._serving.leave(now).tolist(), default=now))
+            self._leaving[pod.number] = ends = self._serving.leave(now).tolist()
+            self._fleet.end(pod, max(ends, default=now))
             self._scale_ins += 1
         if self._watcher is not None:
             self._watcher.decided(now, signal, self._serving.workers, decided)
+
+    def _left(self, now: float) -> dict[int, int]:
+        """Return what each worker has left that was removed and is not done."""
+        left = {pod: sum(end > now for end in ends) for pod, ends in self._leaving.items()}
+        return {pod: count for pod, count in left.items() if count}
 
     def _wish(self, demand: float, replicas: int, ready: int) -> tuple[float, int]:
         policy, cpu = self._scaler.policy, self._scaler.cpu_per_load

@@ -49,10 +49,14 @@ class Record(Watcher):
     def __init__(self) -> None:
         self.decisions: list[tuple[float, float, int, int]] = []
         self.scrapes: list[tuple[float, dict[int, int], int]] = []
+        self.leaving: list[tuple[float, dict[int, int]]] = []
         self.missed: list[float] = []
 
-    def scraped(self, now: float, loads: Mapping[int, int], waiting: int) -> None:
+    def scraped(
+        self, now: float, loads: Mapping[int, int], leaving: Mapping[int, int], waiting: int
+    ) -> None:
         self.scrapes.append((now, dict(loads), waiting))
+        self.leaving.append((now, dict(leaving)))
 
     def decided(self, now: float, signal: float, ready: int, replicas: int) -> None:
         self.decisions.append((now, signal, ready, replicas))
@@ -139,8 +143,10 @@ def test_a_worker_that_is_removed_finishes_what_it_has() -> None:
     quick = replace(POLICY, node_keep_seconds=100)
     times, durations = [-15.0] * 4 + [62.0] * 4, [16.0] * 4 + [30.0] * 4
     warm = replace(world, warm_up_seconds=15)
-    result = play(times, durations, world=warm, policy=quick, replicas=2)
+    record = Record()
+    result = play(times, durations, world=warm, policy=quick, replicas=2, watcher=record)
     assert (result.violating, result.scale_ins) == (0, 1)
+    assert [now for now, left in record.leaving if left == {2: 2}] == [65, 70, 75, 80, 85, 90]
     # Kept for 100 s more.
     assert result.gpu_hours == pytest.approx((900 + 192) / 3600)
 
