@@ -62,6 +62,7 @@ def configuration(folder: Path, deployment: str) -> str:
     path.write_text(
         f"deployment: {{name: sonic, region: us-east-1, {deployment}}}\n"
         "network: {zones: [us-east-1a, us-east-1b]}\n"
+        "scaling: {acceptAssumedCapacity: true}\n"
     )
     return str(path)
 
