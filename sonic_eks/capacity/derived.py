@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from sonic_eks.capacity import risks
-from sonic_eks.capacity.quotas import quotas
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
 from sonic_eks.config.sizes import LEAST_WORKERS, Sizes
-from sonic_eks.sizing.demand import Demand, waiting_share
+from sonic_eks.sizing.demand import (
+    Demand,
+    seconds_to_a_new_node,
+    seconds_to_a_spare_gpu,
+    waiting_share,
+)
 
 Mark = Literal["measured", "assumed", "pinned", "derived", "default"]
 
@@ -52,14 +57,13 @@ class Derived:
 
 
 def derive(config: Configuration) -> list[Derived]:
-    """Return the derivation from the objective to the quotas, in the order of its steps."""
+    """Return the derivation from the objective to the nodes, in the order of its steps."""
     sizes = Sizes(config)
     return [
         *_policy(config),
         *(one for index, model in enumerate(config.models) for one in _model(sizes, index, model)),
         *_gpus(sizes),
         *_api(sizes),
-        *_quotas(config),
     ]
 
 
@@ -163,7 +167,7 @@ def _why_low(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     text = f"trough of {_held(sizes, demand.trough)}"
     if sizes.min_replicas(model) < wanted:
         return f"{text} needs {wanted}; no more than maxReplicas"
-    return f"{text}, {LEAST_WORKERS} or more"
+    return f"{text}, {_each(sizes)} a worker; {LEAST_WORKERS} or more"
 
 
 def _why_high(sizes: Sizes, model: Model, demand: Demand | None) -> str:
@@ -175,14 +179,23 @@ def _why_high(sizes: Sizes, model: Model, demand: Demand | None) -> str:
         return f"{text} needs {wanted}; nodes.gpu.maxNodes ({sizes.gpu_max_nodes}) hold no more"
     if most > wanted:
         return f"{text} needs {wanted}; no fewer than minReplicas"
-    each = sizes.slots * sizes.config.scaling.target_utilization
-    return f"{text}, {each:g} a worker"
+    return f"{text}, {_each(sizes)} a worker"
+
+
+def _each(sizes: Sizes) -> str:
+    return f"{sizes.slots * sizes.config.scaling.target_utilization:g}"
 
 
 def _held(sizes: Sizes, demand: float) -> str:
+    """Say what the policy counts: demand, margin and reserve."""
+    margin = sizes.config.scaling.margin_sigmas * math.sqrt(demand)
     reserve = sizes.reserve_generations
-    held = f" and {reserve:,} in reserve" if reserve else ""
-    return f"{demand:g} generation{'' if demand == 1 else 's'}{held}"
+    parts = [
+        f"{demand:g} generation{'' if demand == 1 else 's'}",
+        *([f"{margin:.1f} for chance"] if margin else []),
+        *([f"{reserve:,} in reserve"] if reserve else []),
+    ]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived]:
@@ -209,7 +222,7 @@ def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived
 def _gpus(sizes: Sizes) -> Iterator[Derived]:
     config = sizes.config
     scaling, gpu = config.scaling, config.nodes.gpu
-    demands = sizes.demands
+    demands, cold = sizes.demands, scaling.cold_start_seconds
     mark: Mark = "derived" if demands else "default"
     ramp = sum(demand.ramp_per_minute for _, demand in demands)
     rising = f"for a ramp of {ramp:g} generations a minute, " if ramp else ""
@@ -218,7 +231,8 @@ def _gpus(sizes: Sizes) -> Iterator[Derived]:
         value=sizes.reserve_generations,
         unit="generations",
         mark=mark if scaling.reserve_generations is None else "pinned",
-        reason=f"{rising}free until a worker on a spare GPU is ready",
+        reason=f"{rising}free for the {seconds_to_a_spare_gpu(cold):.0f} s until a worker on a"
+        " spare GPU is ready",
         risk=risks.of_reserve(sizes),
     )
     yield Derived(
@@ -226,7 +240,8 @@ def _gpus(sizes: Sizes) -> Iterator[Derived]:
         value=sizes.headroom_gpus,
         unit="GPUs",
         mark=mark if scaling.headroom_gpus is None else "pinned",
-        reason=f"{rising}there until a worker on a new node is ready",
+        reason=f"{rising}there for the {seconds_to_a_new_node(cold):.0f} s until a worker on a new"
+        " node is ready",
         risk=risks.of_headroom(sizes),
     )
     workers = sum(sizes.max_replicas(model) for model in config.models)
@@ -234,7 +249,7 @@ def _gpus(sizes: Sizes) -> Iterator[Derived]:
         name="nodes.gpu.maxNodes",
         value=sizes.gpu_max_nodes,
         unit="nodes",
-        mark=mark if gpu.max_nodes is None else "pinned",
+        mark="derived" if gpu.max_nodes is None else "pinned",
         reason=f"{workers} workers at most and {sizes.spare_gpus} spare, for headroom or an"
         f" update's surge, {gpu.workers_per_node} to a {gpu.instance_type};"
         f" the base of {gpu.base_size} at least",
@@ -277,14 +292,3 @@ def _api(sizes: Sizes) -> Iterator[Derived]:
         mark=mark if config.nodes.serving.max_nodes is None else "pinned",
         reason=f"{sizes.api_max_replicas} API pods on {config.nodes.serving.instance_type}",
     )
-
-
-def _quotas(config: Configuration) -> Iterator[Derived]:
-    for quota in quotas(config):
-        yield Derived(
-            name=f"{quota.name} ({quota.code})",
-            value=quota.vcpus,
-            unit="vCPU",
-            mark="derived",
-            reason=quota.reason,
-        )

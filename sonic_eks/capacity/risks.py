@@ -14,9 +14,9 @@ def of_generations(config: Configuration) -> str:
     """Say what the generations per GPU risk: the objective, or GPUs that do little."""
     capacity = config.gpu_capacity
     gpu = config.gpu_type.gpu or config.gpu_type.name
+    if config.standalone.stand_in:
+        return "a stand-in serves tones: there is no GPU to measure"
     if capacity.basis == "assumed":
-        if config.standalone.stand_in:
-            return "a stand-in serves tones: there is no GPU to measure"
         if capacity.below_floor:
             return f"nothing says that the {gpu} can keep the objective at all: measure it first"
         return f"nobody measured the {gpu}: measure it before callers rely on it"

@@ -77,10 +77,12 @@ def traffic_can_be_counted(c: Configuration) -> None:
             ) from None
         wanted = sizes.max_replicas(model)
         if wanted > MOST_WORKERS:
+            reserve = sizes.reserve_generations
+            held = f" and {reserve} in reserve" if reserve else ""
             raise Refusal(
                 model.traffic.peak,
                 f"what {MOST_WORKERS} workers carry; at {sizes.slots} generations"
-                f" a GPU these are {wanted}: share it out to several deployments",
+                f" a GPU{held} these are {wanted}: share it out to several deployments",
                 field=field,
             )
     for field, found, most, source in (

@@ -51,23 +51,19 @@ def test_the_derivation_in_its_order(tmp_path: Path) -> None:
         ("api.minReplicas", 4, "API pods", "derived"),
         ("api.maxReplicas", 19, "API pods", "derived"),
         ("nodes.serving.maxNodes", 7, "nodes", "derived"),  # 3 API pods a node
-        ("Running On-Demand P instances (L-417A185B)", 704, "vCPU", "derived"),
-        (
-            "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances (L-1216C47A)",
-            60,  # 2 + 4 system, 3 + 2 serving, 4 more for API pods, 4 vCPUs each
-            "vCPU",
-            "derived",
-        ),
     ]
     assert [one.name for one in found.values() if one.risk] == ["scaling.headroomGpus"]
     assert found["scaling.generationsPerGpu"].reason == (
         "H100: p95 165 ms at 8, budget 165 ms (185 - 20 for the path)"
     )
-    assert found["models.0.maxReplicas"].reason == "peak of 300 generations, 8 a worker"
+    assert found["models.0.maxReplicas"].reason == (
+        "peak of 300 generations and 34.6 for chance, 8 a worker"
+    )
 
 
 def test_the_default_is_marked_as_assumed(tmp_path: Path) -> None:
     found = derived(tmp_path, [])
+    assert found["nodes.gpu.maxNodes"].mark == "derived"  # of the default's workers
     first = found["scaling.generationsPerGpu"]
     assert (first.value, first.mark, first.pinned) == (2, "assumed", False)
     assert first.reason == (
@@ -294,8 +290,11 @@ def test_every_deployment_of_the_project_is_derived(path: Path) -> None:
     assert all(text.isprintable() for one in found for text in (one.name, one.reason, one.risk))
 
 
-def test_a_stand_in_has_nothing_to_measure() -> None:
-    found = derive(load_configuration(ROOT / "config" / "smoke.yaml"))
+@pytest.mark.parametrize("pinned", ["", "\nscaling: {generationsPerGpu: 3}\n"])
+def test_a_stand_in_has_nothing_to_measure(tmp_path: Path, pinned: str) -> None:
+    path = tmp_path / "smoke.yaml"
+    path.write_text((ROOT / "config" / "smoke.yaml").read_text() + pinned)
+    found = derive(load_configuration(path))
     assert found[0].risk == "a stand-in serves tones: there is no GPU to measure"
     risks = {one.name: one.risk for one in found}
     assert risks["scaling.headroomGpus"] == "costs 1 node around the clock"
@@ -304,38 +303,51 @@ def test_a_stand_in_has_nothing_to_measure() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "value", "reason"),
     [
-        (BUSY, "models.0.minReplicas", 10, "trough of 60 generations, 2 or more"),
-        (BUSY, "models.0.maxReplicas", 42, "peak of 300 generations, 8 a worker"),
+        (
+            BUSY,
+            "models.0.minReplicas",
+            10,
+            "trough of 60 generations and 15.5 for chance, 8 a worker; 2 or more",
+        ),
+        (
+            BUSY,
+            "models.0.maxReplicas",
+            42,
+            "peak of 300 generations and 34.6 for chance, 8 a worker",
+        ),
         # 31 nodes hold 30 workers and a surge.
         (
             [*BUSY, ("nodes.gpu.maxNodes", 31)],
             "models.0.maxReplicas",
             30,
-            "peak of 300 generations needs 42; nodes.gpu.maxNodes (31) hold no more",
+            (
+                "peak of 300 generations and 34.6 for chance needs 42; nodes.gpu.maxNodes (31) hold"
+                " no more"
+            ),
         ),
         (
             [*BUSY, ("nodes.gpu.maxNodes", 5)],
             "models.0.minReplicas",
             4,
-            "trough of 60 generations needs 10; no more than maxReplicas",
+            "trough of 60 generations and 15.5 for chance needs 10; no more than maxReplicas",
         ),
         (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 6}])],
             "models.0.minReplicas",
             6,
-            "trough of 60 generations needs 10; no more than maxReplicas",
+            "trough of 60 generations and 15.5 for chance needs 10; no more than maxReplicas",
         ),
         (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "minReplicas": 60}])],
             "models.0.maxReplicas",
             60,
-            "peak of 300 generations needs 42; no fewer than minReplicas",
+            "peak of 300 generations and 34.6 for chance needs 42; no fewer than minReplicas",
         ),
         (
             [*EIGHT, ("models", [{"traffic": {"peakGenerations": 1}}])],
             "models.0.maxReplicas",
             2,
-            "peak of 1 generation needs 1; no fewer than minReplicas",
+            "peak of 1 generation and 2.0 for chance needs 1; no fewer than minReplicas",
         ),
         # 42 workers and 2 to spare are 44 GPUs, 8 to a node.
         (
@@ -359,6 +371,32 @@ def test_the_reason_is_that_of_the_value(
     """Also where it is not the traffic that decides."""
     found = derived(tmp_path, changes)[name]
     assert (found.value, found.mark, found.reason) == (value, "derived", reason)
+
+
+def test_margins_are_part_of_the_reason(tmp_path: Path) -> None:
+    """Two square roots of 60 are 15.5, of 300 34.6; a reserve comes on top."""
+    found = derived(tmp_path, [*BUSY, ("scaling.reserveGenerations", 10)])
+    assert found["models.0.minReplicas"].value == 11  # 85.5 / 8
+    assert found["models.0.minReplicas"].reason == (
+        "trough of 60 generations, 15.5 for chance and 10 in reserve, 8 a worker; 2 or more"
+    )
+    assert found["models.0.maxReplicas"].value == 44  # 344.6 / 8
+    assert found["models.0.maxReplicas"].reason == (
+        "peak of 300 generations, 34.6 for chance and 10 in reserve, 8 a worker"
+    )
+
+
+def test_the_reason_of_spare_gpus_says_how_long_they_last(tmp_path: Path) -> None:
+    """30 s, and 0.3 or all of a cold start of 180 s."""
+    found = derived(tmp_path, BUSY)
+    assert found["scaling.reserveGenerations"].reason == (
+        "for a ramp of 10 generations a minute, free for the 84 s until a worker on a spare GPU is"
+        " ready"
+    )
+    assert found["scaling.headroomGpus"].reason == (
+        "for a ramp of 10 generations a minute, there for the 210 s until a worker on a new node is"
+        " ready"
+    )
 
 
 counts = st.integers(0, 2000)

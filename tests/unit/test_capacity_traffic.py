@@ -400,6 +400,17 @@ def test_bad_traffic_is_one_line(tmp_path: Path, traffic: Any, fault: str) -> No
             ],
             "nodes.gpu.maxNodes: got 801; allowed: at most 500: so many follow from all models'",
         ),
+        # 301 workers of 1.5 for 451 generations, 300 more for a reserve of 450.
+        (
+            [
+                ("scaling.reserveGenerations", 450),
+                ("models", [{"traffic": busy(451)}]),
+            ],
+            (
+                "models.0.traffic: got 451; allowed: what 500 workers carry; at 2 generations a GPU"
+                " and 450 in reserve these are 601: share it out to several deployments"
+            ),
+        ),
         (
             [
                 ("scaling.generationsPerApiPod", 1),

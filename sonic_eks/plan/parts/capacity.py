@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from sonic_eks.capacity.derived import derive
-from sonic_eks.capacity.quotas import quotas as needed
 from sonic_eks.plan.sections import Context, Section, section
 
 
@@ -13,9 +12,7 @@ from sonic_eks.plan.sections import Context, Section, section
 def capacity(context: Context) -> Section:
     """List what follows from the objective, the GPU's profile and the traffic."""
     config, slo = context.config, context.config.slo
-    # The quotas have a section of their own.
-    quotas = {f"{quota.name} ({quota.code})" for quota in needed(config)}
-    values = [one for one in derive(config) if one.name not in quotas]
+    values = derive(config)
     gpu = config.gpu_type.gpu or config.gpu_type.name
     return Section(
         title=f"Capacity for {slo.ttfb_ms} ms at p{slo.percentile} on {gpu}",
