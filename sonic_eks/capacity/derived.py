@@ -203,6 +203,7 @@ def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived
     wanted = sizes.workers(demand.peak, sizes.reserve_generations)
     running = max(min(wanted, sizes.max_replicas(model)), sizes.min_replicas(model))
     slots = running * sizes.slots
+    waiting = waiting_share(demand.peak, slots)
     yield Derived(
         name=f"{model.name}: utilization at the peak",
         value=round(demand.peak / slots, 3),
@@ -212,10 +213,11 @@ def _at_the_peak(sizes: Sizes, model: Model, demand: Demand) -> Iterator[Derived
     )
     yield Derived(
         name=f"{model.name}: generations that wait at the peak",
-        value=round(waiting_share(demand.peak, slots), 4),
+        value=round(waiting, 4),
         unit="",
         mark="derived",
         reason="share that finds no free slot; arrivals know nothing of each other (Erlang C)",
+        risk=risks.of_waiting(sizes.config, waiting),
     )
 
 

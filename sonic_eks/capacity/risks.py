@@ -88,6 +88,17 @@ def of_max_replicas(sizes: Sizes, model: Model, demand: Demand | None) -> str:
     return ""
 
 
+def of_waiting(config: Configuration, share: float) -> str:
+    """Say where more generations wait than the objective lets miss it."""
+    may_miss = 100 - config.slo.percentile
+    if share * 100 <= may_miss:
+        return ""
+    return (
+        f"{share * 100:.1f} % wait, and p{config.slo.percentile} lets {may_miss} % miss the"
+        " objective: it is not kept at the peak"
+    )
+
+
 def of_limit(sizes: Sizes, pinned: int | None) -> str:
     """Say what a pinned limit of a worker does to the objective."""
     kept = sizes.slots

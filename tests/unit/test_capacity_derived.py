@@ -147,6 +147,26 @@ def test_conversations_are_counted_in_generations(tmp_path: Path) -> None:
             "models.0.maxReplicas",
             "the peak needs 50: workers are 94 % full there",  # 300 / 320
         ),
+        # Erlang C of 300 on 320: 17.6 %; on 336: 2.5 %, more than p99 allows.
+        (
+            [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 40}])],
+            "sonic-3: generations that wait at the peak",
+            "17.6 % wait, and p95 lets 5 % miss the objective: it is not kept at the peak",
+        ),
+        (
+            [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 42}])],
+            "sonic-3: generations that wait at the peak",
+            "",
+        ),
+        (
+            [
+                ("scaling.generationsPerGpu", 8),
+                ("slo.percentile", 99),
+                ("models", [{"traffic": TRAFFIC, "maxReplicas": 42}]),
+            ],
+            "sonic-3: generations that wait at the peak",
+            "2.5 % wait, and p99 lets 1 % miss the objective: it is not kept at the peak",
+        ),
         (
             [*EIGHT, ("models", [{"traffic": TRAFFIC, "maxReplicas": 60}])],
             "models.0.maxReplicas",
