@@ -50,11 +50,6 @@ class Derived:
     reason: str
     risk: str = ""
 
-    @property
-    def pinned(self) -> bool:
-        """Whether the configuration gives the value."""
-        return self.mark == "pinned"
-
 
 def derive(config: Configuration) -> list[Derived]:
     """Return the derivation from the objective to the nodes, in the order of its steps."""

@@ -116,10 +116,8 @@ def _quota_of(kind: InstanceType, *, spot: bool) -> tuple[str, str]:
             return "All G and VT Spot Instance Requests", "L-3819A6DF"
         return "Running On-Demand G and VT instances", "L-DB2E81BA"
     if letter == "p":
-        if spot and kind.family.startswith("p5"):
+        if spot:  # of these families, only P5 has a type with one GPU
             return "All P5 Spot Instance Requests", "L-C4BD4855"
-        if spot:
-            return "All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC"
         return "Running On-Demand P instances", "L-417A185B"
     standard = "Standard (A, C, D, H, I, M, R, T, Z)"
     if spot:

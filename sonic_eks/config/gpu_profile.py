@@ -219,7 +219,8 @@ def curve_of(profile: Profile, percentile: int, *, named: str | None) -> Curve:
     try:
         return first_audio(profile, percentile)
     except NoCurve as fault:
-        raise Refusal(named, f"a profile of {fault}", field="scaling.profile") from None
+        given = named or f"the profile of the {profile.gpu} in profiles/"
+        raise Refusal(given, f"a profile of {fault}", field="scaling.profile") from None
 
 
 def _why(profile: Profile, curve: Curve, slo: Slo, generations: int) -> str:
@@ -240,7 +241,7 @@ def _assumed(gpu: str, slo: Slo, profiles: Sequence[Profile]) -> GpuCapacity:
     if percentile is None:
         why = f"nothing is known of p{slo.percentile}, on the {nearest.gpu} neither"
         return GpuCapacity(1, "assumed", why, nearest, below_floor=True)
-    curve, budget = first_audio(nearest, percentile), budget_ms(nearest, slo)
+    curve, budget = curve_of(nearest, percentile, named=None), budget_ms(nearest, slo)
     generations = curve.within(budget)
     if not generations:
         concurrency, floor = curve.first

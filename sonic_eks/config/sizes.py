@@ -145,10 +145,12 @@ class Sizes:
         A lower bound below what the trough needs does not end them: the scaler keeps them.
         """
         low, demand = self.min_replicas(model), self.demand_of(model)
-        if demand is None or low == demand.trough == 0:
-            return low
-        wanted = self.workers(demand.trough, self.reserve_generations)
-        return max(low, min(wanted, self.max_replicas(model)))
+        trough = 0.0 if demand is None else demand.trough
+        if low == trough == 0:
+            return 0  # The reserve alone starts no worker.
+        return max(
+            low, min(self.workers(trough, self.reserve_generations), self.max_replicas(model))
+        )
 
     @cached_property
     def _room(self) -> float:

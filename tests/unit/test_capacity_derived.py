@@ -65,7 +65,7 @@ def test_the_default_is_marked_as_assumed(tmp_path: Path) -> None:
     found = derived(tmp_path, [])
     assert found["nodes.gpu.maxNodes"].mark == "derived"  # of the default's workers
     first = found["scaling.generationsPerGpu"]
-    assert (first.value, first.mark, first.pinned) == (2, "assumed", False)
+    assert (first.value, first.mark) == (2, "assumed")
     assert first.reason == (
         "as the nearest measured GPU, H100: p95 55 ms at 2, budget 80 ms (100 - 20 for the path);"
         " the L40S has 26 % of its memory bandwidth"
@@ -296,7 +296,7 @@ def test_what_the_configuration_gives_is_pinned(
 ) -> None:
     """Also where it is what would follow."""
     found = derived(tmp_path, changes)
-    assert [one.name for one in found.values() if one.pinned] == [name]
+    assert [one.name for one in found.values() if one.mark == "pinned"] == [name]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.stem)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sonic_eks.catalogue import Catalogue
-from sonic_eks.config import Configuration, load_configuration
-from sonic_eks.config.gpu_profile import BANDWIDTH_GB_PER_SECOND
+from sonic_eks.config import Configuration, gpu_profile, load_configuration
+from sonic_eks.config.gpu_profile import BANDWIDTH_GB_PER_SECOND, shipped_profiles
 from sonic_eks.config.instances import instance_types
+from sonic_eks.config.profile import load_profile
 from sonic_eks.deployment import Deployment
 from sonic_eks.errors import ConfigurationError
 from sonic_eks.notices import warnings
@@ -240,6 +241,21 @@ def test_bad_profiles_are_one_line(
         load(values, tmp_path)
     else:
         assert fault_of(values, tmp_path).startswith(said.format(folder=tmp_path))
+
+
+@pytest.mark.parametrize("instance_type", ["g6e.2xlarge", "g5.2xlarge"])
+def test_a_bad_profile_among_those_of_the_project_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instance_type: str
+) -> None:
+    """Of the GPU itself, and of the A10G's nearest."""
+    (tmp_path / "p.yaml").write_text(OURS.split("- {concurrency: 2", maxsplit=1)[0])
+    profiles = (*shipped_profiles(), load_profile(tmp_path / "p.yaml"))
+    monkeypatch.setattr(gpu_profile, "shipped_profiles", lambda: profiles)
+    fault = fault_of(with_values(("nodes.gpu.instanceType", instance_type)), tmp_path)
+    assert fault == (
+        "scaling.profile: got 'the profile of the NVIDIA L40S in profiles/'; allowed: a profile of"
+        " two concurrencies or more with p95; it has 1, at 1"
+    )
 
 
 @pytest.mark.parametrize(

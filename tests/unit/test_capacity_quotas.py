@@ -13,6 +13,7 @@ import pytest
 
 from sonic_eks.capacity.quotas import quotas
 from sonic_eks.config import load_configuration
+from sonic_eks.config.instances import instance_types
 from tests.configuration import load, with_values
 from tests.synth import ROOT
 
@@ -75,3 +76,9 @@ def test_what_adds_up_is_said(tmp_path: Path) -> None:
     assert standard.reason == (
         "4 m7i.xlarge (system) + 6 m7i.xlarge (serving) + 1 m7i.xlarge (more for API pods)"
     )
+
+
+def test_spot_of_a_p_family_is_of_p5() -> None:
+    """The one P type with a single GPU, which Spot asks for: no other P quota can be needed."""
+    single = {t.family for t in instance_types().values() if t.serves_sonic and t.gpus == 1}
+    assert {family for family in single if family.startswith("p")} == {"p5"}

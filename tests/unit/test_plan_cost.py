@@ -160,6 +160,17 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=48, gpus=48, serving=6, system=2),
         Fleet(gpu=178, gpus=178, serving=31, system=2),
     ),
+    # Two at least, but a reserve of 10 is five workers of two.
+    "a reserve without traffic": (
+        [("scaling.reserveGenerations", 10)],
+        Fleet(gpu=6, gpus=6, serving=3, system=2),
+        Fleet(gpu=9, gpus=9, serving=3, system=2),
+    ),
+    "a reserve of a model that may have no worker": (
+        [("scaling.reserveGenerations", 10), ("models", [{"minReplicas": 0}])],
+        Fleet(gpu=2, gpus=2, serving=3, system=2),
+        Fleet(gpu=9, gpus=9, serving=3, system=2),
+    ),
     "nobody at night": (
         [("models", [{"minReplicas": 0, "traffic": {"peakGenerations": 3}}])],
         Fleet(gpu=2, gpus=2, serving=3, system=2),
