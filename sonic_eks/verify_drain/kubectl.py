@@ -10,6 +10,7 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from sonic_eks.bench.inputs import environment_without_key
 from sonic_eks.bench.record import clipped
@@ -141,7 +142,7 @@ class Forward:
 
     async def begin(self) -> None:
         """Wait until it forwards; raises SonicEksError."""
-        either = {self._port, self._reading[0]}
+        either: set[asyncio.Future[Any]] = {self._port, self._reading[0]}
         await asyncio.wait(either, timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if self._port.done():
             return
