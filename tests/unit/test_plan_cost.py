@@ -160,6 +160,23 @@ FLEETS: dict[str, tuple[list[tuple[str, Any]], Fleet, Fleet]] = {
         Fleet(gpu=48, gpus=48, serving=6, system=2),
         Fleet(gpu=178, gpus=178, serving=31, system=2),
     ),
+    # 100 generations are 300 streams: 30 pods of 10, of which 12 may run, three a node. Workers:
+    # 100 + 2 sqrt(100) are 60 of two, and 400 + 40 are 220.
+    "no more API pods in the trough than at the peak": (
+        [
+            ("models", [{"traffic": {"peakGenerations": 400, "troughGenerations": 100}}]),
+            ("api.maxReplicas", 12),
+            ("scaling.generationsPerApiPod", 10),
+        ],
+        Fleet(gpu=61, gpus=61, serving=4, system=2),
+        Fleet(gpu=221, gpus=221, serving=4, system=2),
+    ),
+    # Nobody says what they carry, so the API has its three pods.
+    "many workers without traffic": (
+        [("models", [{"minReplicas": 200, "maxReplicas": 200}]), ("api.maxReplicas", 30)],
+        Fleet(gpu=201, gpus=201, serving=3, system=2),
+        Fleet(gpu=201, gpus=201, serving=10, system=2),
+    ),
     # Two at least, but a reserve of 10 is five workers of two.
     "a reserve without traffic": (
         [("scaling.reserveGenerations", 10)],
