@@ -232,9 +232,9 @@ class Sizes:
         api = self.config.api
         if api.min_replicas is not None:
             return api.min_replicas
-        if not self.demands:
-            return LEAST_API_PODS
-        wanted = max(LEAST_API_PODS, self._api_pods(busiest=False))
+        wanted = LEAST_API_PODS
+        if self.demands:
+            wanted = max(wanted, self._api_pods(busiest=False))
         return min(wanted, api.max_replicas or wanted)
 
     @property

@@ -165,6 +165,9 @@ def sized(config: Configuration) -> dict[str, Any]:
             {"min": [2, 2], "max": [20, 8], "reserve": 0, "headroom": 1, "nodes": 29,
              "api": (3, 6)},
         ),
+        # One pinned bound of the API takes the other along.
+        ([("api.maxReplicas", 2)],
+         {"min": [2], "max": [8], "reserve": 0, "headroom": 1, "nodes": 9, "api": (2, 2)}),
         ([("scaling.headroomGpus", 5)],
          {"min": [2], "max": [8], "reserve": 0, "headroom": 5, "nodes": 13, "api": (3, 6)}),
         ([("scaling.headroomGpus", 0)],
