@@ -73,6 +73,7 @@ def world_of(cell: Cell) -> World:
         warm_up_seconds=traces.WARM_UP_SECONDS,
         end_seconds=traces.TRACE_SECONDS,
         scrape_loss=cell.scrape_loss,
+        base_gpus=traces.MIN_REPLICAS,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from sonic_eks.config.service import Model
 from sonic_eks.simulation.nodes import ColdStart
 from sonic_eks.simulation.run import Scaler, Watcher, World, simulate
 from sonic_eks.simulation.trace import Lengths, Trace, draw
+from sonic_eks.sizing.demand import WARM_START_SHARE
 
 WARM_UP_SECONDS = 1800.0
 
-COLD_START_SHARES = (0.4, 0.3, 0.3)
+COLD_START_SHARES = (0.4, 0.3, WARM_START_SHARE)
 """Shares of `scaling.coldStartSeconds`: node, image, weights (assumed)."""
 
 
@@ -63,7 +64,8 @@ def world_of(config: Configuration, *, patience_seconds: float, end_seconds: flo
     """Return the world of a deployment.
 
     A worker with all of `generationsPerGpu` keeps the objective: that is what the number says.
-    How far below it a worker with fewer is, is known where its GPU was measured.
+    How far below it a worker with fewer is, is known where its GPU was measured. Each GPU is taken
+    for a node of its own.
     """
     slots, cold = config.generations_per_gpu, config.scaling.cold_start_seconds
     node, image, weights = (share * cold for share in COLD_START_SHARES)
@@ -81,6 +83,7 @@ def world_of(config: Configuration, *, patience_seconds: float, end_seconds: flo
         cold_start=ColdStart(node=node, image=image, weights=weights),
         warm_up_seconds=WARM_UP_SECONDS,
         end_seconds=end_seconds,
+        base_gpus=config.nodes.gpu.base_size * config.nodes.gpu.workers_per_node,
     )
 
 
@@ -101,7 +104,7 @@ def forecast(
     config : Configuration
         Deployment.
     model : Model
-        One of its models.
+        One of its models. One that may have no worker is played with one at least.
     trace : Trace
         Demand for it.
     lengths : Lengths
@@ -114,8 +117,9 @@ def forecast(
         Told how many draws are done.
     """
     world = world_of(config, patience_seconds=patience_seconds, end_seconds=trace.end_seconds)
-    scaler = Scaler(policy=worker_policy(config, model))
-    policy = scaler.policy
+    policy = worker_policy(config, model)
+    policy = replace(policy, min_replicas=max(policy.min_replicas, 1))
+    scaler = Scaler(policy=policy, queue=config.scaling.queue.counted)
     first = math.ceil(float(trace.generations[0]) / policy.threshold)
     most, results = _Most(), []
     for seed in range(draws):

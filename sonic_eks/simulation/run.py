@@ -45,6 +45,8 @@ class World:
         Chance that a pod's value is missing from a scrape.
     outages : tuple of (begin, end)
         Seconds between which no node can be had.
+    base_gpus : int
+        GPUs that are there in any case.
     """
 
     slots: int
@@ -56,6 +58,7 @@ class World:
     end_seconds: float
     scrape_loss: float = 0.0
     outages: tuple[tuple[float, float], ...] = ()
+    base_gpus: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +204,7 @@ class _Run:
             cold_start=world.cold_start,
             headroom=policy.headroom_gpus,
             keep_seconds=policy.node_keep_seconds,
-            always=policy.min_replicas,
+            always=world.base_gpus,
             outages=world.outages,
         )
         self._begin = -world.warm_up_seconds

@@ -8,7 +8,6 @@ autoscaler would have asked.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import time
 import urllib.parse
@@ -29,8 +28,9 @@ from sonic_eks.simulation.run import Scaler, Watcher
 from tests.configuration import with_values
 from tests.standin.process import free_ports
 from tests.synth import charts_of
+from tests.tools import require_tool
 
-pytestmark = [pytest.mark.slow, pytest.mark.requires_tool("prometheus")]
+pytestmark = pytest.mark.slow
 
 # A multiple of the steps that subqueries take, long ago; retention is set to reach it.
 EPOCH = 1_790_000_010.0
@@ -100,7 +100,7 @@ def prometheus(data: Path, folder: Path) -> Iterator[str]:
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     command = [
-        *("prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}"),
+        *(require_tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={data}"),
         *("--storage.tsdb.retention.time=100y", f"--web.listen-address={address}"),
     ]
     with (folder / "log").open("w") as log:
@@ -152,7 +152,7 @@ def shipped_query(config: Configuration) -> str:
 
 
 def test_the_shipped_query_says_what_the_simulation_scales_on(tmp_path: Path) -> None:
-    assert shutil.which("promtool") is not None
+    promtool = require_tool("promtool", "prometheus")
     config = Configuration.model_validate(CONFIGURATION)
     policy = worker_policy(config, config.models[0])
     exposition = Exposition()
@@ -162,7 +162,7 @@ def test_the_shipped_query_says_what_the_simulation_scales_on(tmp_path: Path) ->
     text, data = tmp_path / "exposition", tmp_path / "data"
     text.write_text(exposition.openmetrics())
     imported = subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)],
+        [promtool, "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)],
         capture_output=True,
         text=True,
         check=False,

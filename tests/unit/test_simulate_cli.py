@@ -145,6 +145,23 @@ def test_the_model_must_be_named_where_there_are_two(run: Run, tmp_path: Path) -
     assert run(config, "--trace", flat(tmp_path, 5), "--draws", 1, "--model", "b")[0] == 0
 
 
+def test_a_model_that_may_have_no_worker_has_one_here(run: Run, tmp_path: Path) -> None:
+    rare = {"name": "rare", "minReplicas": 0}
+    config = written(
+        tmp_path, ("models", [rare]), ("nodes.gpu.maxNodes", 18), ("scaling.headroomGpus", 0)
+    )
+    status, out, _ = run(config, "--trace", flat(tmp_path, 1), "--draws", 1, "--json")
+    assert status == 0
+    assert json.loads(out)["mostWorkers"] >= 1
+
+
+def test_the_base_costs_whatever_is_asked_of_it(run: Run, tmp_path: Path) -> None:
+    # 1 generation on average is a worker of 8 or two; the base's four GPUs are there all the same.
+    config = written(tmp_path, ("nodes.gpu.baseSize", 4), ("scaling.headroomGpus", 0))
+    _, out, _ = run(config, "--trace", flat(tmp_path, 1), "--draws", 1, "--json")
+    assert json.loads(out)["gpuHours"] == pytest.approx(4)
+
+
 def test_a_trace_is_needed(run: Run, tmp_path: Path) -> None:
     status, _, err = run(written(tmp_path))
     assert status == 2
@@ -158,6 +175,7 @@ def test_the_world_of_a_measured_gpu_is_its_table(tmp_path: Path) -> None:
     assert list(world.first_audio_ms) == [55, 55, 85, 115, 127.5, 140, 152.5, 165]
     assert (world.slots, world.objective_ms) == (8, 165)
     assert world.cold_start == ColdStart(node=40, image=30, weights=30)
+    assert world.base_gpus == 2
 
 
 def test_where_nobody_measured_a_full_worker_is_taken_to_keep_the_objective(
