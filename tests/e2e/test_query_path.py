@@ -35,8 +35,9 @@ pytestmark = pytest.mark.slow
 # A multiple of the steps that subqueries take, long ago; retention is set to reach it.
 EPOCH = 1_790_000_010.0
 
-# From before the ramp of 30 minutes until it is over and some workers were removed.
-BEGIN, END = 0.4 * traces.HOUR, 1.4 * traces.HOUR
+# The rise from 20 to 300 within ten minutes, what comes of it, and the removal of some of that.
+TRACE = "opening"
+BEGIN, END = 0.6 * traces.HOUR, 1.6 * traces.HOUR
 
 # What the slope's line needs before.
 LEAD = 300.0
@@ -49,9 +50,14 @@ CONFIGURATION = with_values(
 
 
 class Exposition(Watcher):
-    """What Prometheus would have scraped, by series, and what was decided on it."""
+    """What Prometheus would have scraped, by series, and what was decided on it.
+
+    A target that is gone leaves a marker in Prometheus, which a text of samples cannot hold: what
+    was removed stays here, draining, with what it has left and then with nothing.
+    """
 
     def __init__(self) -> None:
+        self._workers: set[int] = set()
         self.samples: dict[str, list[tuple[float, int]]] = {}
         self.signals: list[tuple[float, float]] = []
 
@@ -60,12 +66,13 @@ class Exposition(Watcher):
     ) -> None:
         if not BEGIN - LEAD <= now <= END:
             return
-        for draining, pods in ((0, loads), (1, leaving)):
-            for number, load in pods.items():
-                where = f'component="worker",model="sonic-3",pod="sonic-worker-{number}"'
-                server, gate = (self._target(where, f"{number}:{port}") for port in (8080, 8090))
-                self._add(now, {f"up{server}": 1, f"inferno_worker_load{server}": load})
-                self._add(now, {f"up{gate}": 1, f"sonic_draining{gate}": draining})
+        self._workers.update(loads)
+        for number in self._workers:
+            load = loads.get(number, leaving.get(number, 0))
+            where = f'component="worker",model="sonic-3",pod="sonic-worker-{number}"'
+            server, gate = (self._target(where, f"{number}:{port}") for port in (8080, 8090))
+            self._add(now, {f"up{server}": 1, f"inferno_worker_load{server}": load})
+            self._add(now, {f"up{gate}": 1, f"sonic_draining{gate}": number not in loads})
         api = self._target('component="api",pod="sonic-api-0"', "api:8080")
         self._add(now, {f"up{api}": 1, f"api_queue_size{api}": waiting})
 
@@ -88,7 +95,7 @@ class Exposition(Watcher):
             if (name := series.partition("{")[0]) != metric:
                 lines.append(f"# TYPE {name} gauge")
                 metric = name
-            lines += [f"{series} {value} {EPOCH + now}" for now, value in self.samples[series]]
+            lines += [f"{series} {value:d} {EPOCH + now}" for now, value in self.samples[series]]
         return "\n".join([*lines, "# EOF\n"])
 
 
@@ -156,7 +163,7 @@ def test_the_shipped_query_says_what_the_simulation_scales_on(tmp_path: Path) ->
     config = Configuration.model_validate(CONFIGURATION)
     policy = worker_policy(config, config.models[0])
     exposition = Exposition()
-    task = Task(traces.REPORTED, "ours", "ramp", traces.REPORTED_SEEDS[0])
+    task = Task(traces.REPORTED, "ours", TRACE, traces.REPORTED_SEEDS[0])
     run(task, exposition, Scaler(policy=policy))
 
     text, data = tmp_path / "exposition", tmp_path / "data"
@@ -173,7 +180,7 @@ def test_the_shipped_query_says_what_the_simulation_scales_on(tmp_path: Path) ->
         values = evaluated(address, shipped_query(config), times)
 
     assert len(times) == 240
-    # The ramp is in it, and what lies ahead of it is, too.
+    # The rise is in it, and what lies ahead of it is, too.
     assert max(signals) > 400
     assert min(signals) < 80
     # Workers were removed, too.
@@ -184,6 +191,6 @@ def test_the_shipped_query_says_what_the_simulation_scales_on(tmp_path: Path) ->
         if name.startswith("sonic_draining")
     )
     apart = np.abs(np.array(values) - np.array(signals))
-    close = apart <= policy.threshold
-    assert close.mean() >= 0.95, f"{apart.max():.1f} generations apart at most"
-    assert np.median(apart) < 0.01
+    # What is claimed is a worker's worth at 95 % of them.
+    assert np.mean(apart <= policy.threshold) >= 0.95, f"up to {apart.max():.1f} apart"
+    assert apart.max() < 1e-6
