@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from benchmarks.policies import CELLS, Comparison
 from benchmarks.traces import Cell
 from sonic_eks.capacity.policy import Direction, Limit, ScalingPolicy
 from sonic_eks.simulation.nodes import ColdStart
-from sonic_eks.simulation.run import Result
+from sonic_eks.simulation.run import Result, Watcher
 
 CELL = {cell.name: cell for cell in CELLS}
 VENDOR = traces.VENDOR.name
@@ -235,6 +236,25 @@ def test_ours_is_late_for_fewer_than_a_third(trace: str) -> None:
     assert mine.generations == vendors.generations > 900_000
     assert 3 * mine.violating < vendors.violating
     assert mine.gpu_hours < 1.1 * vendors.gpu_hours
+
+
+@pytest.mark.slow  # a day of a million generations
+def test_ours_is_quiet_while_demand_stands_still() -> None:
+    class Replicas(Watcher):
+        def __init__(self) -> None:
+            self.found: list[int] = []
+
+        def decided(self, now: float, signal: float, ready: int, replicas: int) -> None:
+            # The ramp is over, and so is what followed from it.
+            if 1.3 * traces.HOUR <= now < 4 * traces.HOUR:
+                self.found.append(replicas)
+
+    watcher = Replicas()
+    run(Task(traces.REPORTED, OURS, "ramp", traces.TUNING_SEEDS[1]), watcher)
+    assert len(watcher.found) == 648
+    assert sum(before != after for before, after in itertools.pairwise(watcher.found)) <= 6
+    # 340, and two square roots of it, are 47.1 workers; the tolerance is a tenth.
+    assert 43 <= min(watcher.found) <= max(watcher.found) <= 58
 
 
 @pytest.mark.slow  # matplotlib
