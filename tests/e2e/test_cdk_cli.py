@@ -101,6 +101,7 @@ def copy_of_the_project(folder: Path) -> Path:
         "constructs",
         "k8s",
         "sidecar",
+        "profiles",
     ):
         source = ROOT / name
         if source.is_dir():
