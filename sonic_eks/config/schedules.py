@@ -25,6 +25,11 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("day of the week", 0, 6, _DAYS),
 )
 
+# In Debian's folder of zones, and none: a cluster has its own, or none.
+_NO_ZONES = {"localtime", "Factory"}
+
+_LONGEST_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+
 Replicas = Annotated[Int, Field(ge=1, le=500)]
 Cron = Annotated[Str, Field(max_length=100)]
 
@@ -49,7 +54,7 @@ class Schedule(Section):
     @classmethod
     def _zone(cls, value: str) -> str:
         """`timezone` is the IANA name of a time zone, where this machine has a list of them."""
-        known = available_timezones()
+        known = available_timezones() - _NO_ZONES
         if known and value not in known:
             lower = {name.lower(): name for name in known}
             raise Refusal(
@@ -62,7 +67,10 @@ class Schedule(Section):
     @field_validator("start", "end")
     @classmethod
     def _cron(cls, value: str) -> str:
-        """`start` and `end` have five fields; lists, ranges, steps and names of days are fine."""
+        """`start` and `end` have five fields; lists, ranges, steps and names of days are fine.
+
+        The day is one that its months have.
+        """
         parts = value.split()
         if len(parts) != len(_FIELDS) or value != " ".join(parts):
             raise Refusal(
@@ -71,12 +79,15 @@ class Schedule(Section):
         for part, (what, low, high, names) in zip(parts, _FIELDS, strict=True):
             if not all(_is_entry(entry, low, high, names) for entry in part.split(",")):
                 raise Refusal(value, f"{what}: {low} to {high}, *, lists, ranges or steps")
+        if not _occurs(value):
+            # KEDA takes a start that never comes for one that has come.
+            raise Refusal(value, "a day that its months have")
         return value
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
-        """`start` and `end` differ."""
-        if self.start == self.end:
+        """`start` and `end` differ, in more than how they are written."""
+        if _moments(self.start) == _moments(self.end):
             raise Refusal(self.end, f"another time than start ({self.start})", field="end")
         return self
 
@@ -98,3 +109,32 @@ def _number(text: str, low: int, names: tuple[str, ...]) -> int | None:
     if text.lower() in names:
         return names.index(text.lower()) + low
     return int(text) if re.fullmatch(r"[0-9]{1,2}", text) else None
+
+
+def _moments(cron: str) -> tuple[frozenset[int], ...]:
+    """Return what each field stands for."""
+    return tuple(
+        frozenset().union(*(_entries(entry, low, high, names) for entry in part.split(",")))
+        for part, (_, low, high, names) in zip(cron.split(), _FIELDS, strict=True)
+    )
+
+
+def _entries(text: str, low: int, high: int, names: tuple[str, ...]) -> range:
+    span, slash, step = text.partition("/")
+    first, dash, last = span.partition("-")
+    if span in ("*", "?"):
+        begin, end = low, high
+    else:
+        begin = _number(first, low, names) or 0
+        # From a single number a step goes on to the end.
+        end = (_number(last, low, names) or 0) if dash else high if slash else begin
+    return range(begin, end + 1, int(step or 1))
+
+
+def _occurs(cron: str) -> bool:
+    """Tell whether there is such a day: of the 30th of February there is none."""
+    *_, days, months, _ = _moments(cron)
+    # Where a day of the week is asked for, too, either will do (cron(5)).
+    any_weekday = not {"*", "?"}.isdisjoint(cron.rsplit(maxsplit=1)[-1].split(","))
+    longest = max(_LONGEST_MONTHS.get(month, 31) for month in months)
+    return not any_weekday or min(days) <= longest

@@ -45,6 +45,10 @@ def config_of(*changes: tuple[str, Any]) -> Configuration:
         "59 23 31 12 6",
         "0 0 ? jan,JUL sun",
         "5/10 * * * *",
+        "0 8 29 2 *",
+        "0 8 31 2,4,5 *",
+        # A Monday, whatever the date.
+        "0 8 31 2 mon",
     ],
 )
 def test_times_that_keda_can_read(tmp_path: Path, times: str) -> None:
@@ -73,6 +77,10 @@ def test_times_that_keda_can_read(tmp_path: Path, times: str) -> None:
         ("*/99 8 * * *", "minute: 0 to 59"),
         ("0 8,, * * *", "hour: 0 to 23"),
         ("0 8 * * L", "day of the week: 0 to 6"),
+        # KEDA would take a start that never comes for one that has come.
+        ("0 8 31 2 *", "a day that its months have"),
+        ("0 8 30 feb ?", "a day that its months have"),
+        ("0 8 31 apr,6,9-11/2 *", "a day that its months have"),
     ],
 )
 @pytest.mark.parametrize("field", ["start", "end"])
@@ -90,6 +98,16 @@ def test_times_that_it_cannot(tmp_path: Path, field: str, times: str, allowed: s
         ),
         (schedule(timezone="Mars/Olympus"), "scaling.schedules.0.timezone: got 'Mars/Olympus'; al"),
         (schedule(end="30 7 * * 1-5"), "scaling.schedules.0.end: got '30 7 * * 1-5'; allowed: ano"),
+        # The same times in other words: KEDA finds the end no later than the start, always.
+        *(
+            (schedule(start=start, end=end), f"scaling.schedules.0.end: got '{end}'; allowed: ano")
+            for start, end in (
+                ("30 7 * * 1-5", "30 07 ? * mon-fri"),
+                ("0,30 8 * * *", "*/30 8-8 1-31 jan-dec 0-6"),
+                ("5/20 * * * *", "45,25,5 0-23 * * *"),
+            )
+        ),
+        (schedule(timezone="localtime"), "scaling.schedules.0.timezone: got 'localtime'; allowed:"),
         (schedule(replicas=0), "scaling.schedules.0.replicas: got 0; allowed: a whole number, 1"),
         (
             schedule(replicas=9),
