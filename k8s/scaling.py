@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sonic_eks.capacity.policy import PERIOD_SECONDS, Direction, directions, worker_policy
+from sonic_eks.capacity.policy import (
+    PERIOD_SECONDS,
+    Direction,
+    concerns,
+    counts_queue,
+    directions,
+    worker_policy,
+)
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
 from sonic_eks.k8s.chart import DeploymentChart, custom_object
@@ -140,12 +147,11 @@ class Scaling(DeploymentChart):
 
 def _queue(config: Configuration, model: Model) -> str | None:
     """Return the query for a model's share of the queue; None where it is not known."""
-    queue = config.scaling.queue
-    if not queue.counted:
+    if not counts_queue(config):
         return None
-    if queue.model_label is not None:
-        return queue_query(queue, model.queue_label_value or model.name)
-    return queue_query(queue) if len(config.models) == 1 else None
+    queue = config.scaling.queue
+    labelled = queue.model_label is not None
+    return queue_query(queue, (model.queue_label_value or model.name) if labelled else None)
 
 
 def _prometheus(
@@ -171,7 +177,7 @@ def _prometheus(
 def _schedules(config: Configuration, model: Model) -> Iterable[Trigger]:
     """Give the triggers of times: the HPA takes the highest of all that they and demand want."""
     for schedule in config.scaling.schedules:
-        if not schedule.models or model.name in schedule.models:
+        if concerns(schedule, model):
             yield {
                 "type": "cron",
                 "name": schedule.name,

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sonic_eks.config import Configuration
+from sonic_eks.config.schedules import Schedule
 from sonic_eks.config.service import Model
 from sonic_eks.sizing.demand import REACTION_SECONDS
 
@@ -138,6 +139,18 @@ def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:
         headroom_gpus=config.headroom_gpus,
         node_keep_seconds=config.nodes.gpu.consolidate_after_seconds,
     )
+
+
+def counts_queue(config: Configuration) -> bool:
+    """Tell whether what waits for a model's workers is part of their demand."""
+    queue = config.scaling.queue
+    known = len(config.models) == 1 or queue.model_label is not None
+    return config.topology == "distributed" and queue.counted and known
+
+
+def concerns(schedule: Schedule, model: Model) -> bool:
+    """Tell whether a schedule is for a model."""
+    return not schedule.models or model.name in schedule.models
 
 
 def directions(config: Configuration) -> tuple[Direction, Direction]:

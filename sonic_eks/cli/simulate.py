@@ -109,6 +109,7 @@ def _rows(
         ("cost", "not priced" if cost is None else f"{cost:,.2f} USD, list price of the GPU nodes"),
         ("workers", f"{found.most_workers} at most{reached}"),
         ("removed", f"{found.removed:,.0f} workers, each of which was drained"),
+        *(("left out", what) for what in found.left_out),
     ]
 
 
@@ -123,4 +124,5 @@ def _to_dict(found: Forecast, cost: float | None, allowed: float) -> dict[str, A
         "usd": None if cost is None else round(cost, 2),
         "mostWorkers": found.most_workers,
         "removedWorkers": round(found.removed, 1),
+        "leftOut": list(found.left_out),
     }

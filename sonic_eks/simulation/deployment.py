@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sonic_eks.capacity.curve import chosen
-from sonic_eks.capacity.policy import worker_policy
+from sonic_eks.capacity.policy import concerns, counts_queue, worker_policy
 from sonic_eks.config import Configuration
 from sonic_eks.config.service import Model
 from sonic_eks.simulation.nodes import ColdStart
@@ -37,6 +37,8 @@ class Forecast:
         The most that were wanted at once, in any draw.
     removed : float
         Workers that were drained and removed.
+    left_out : tuple of str
+        What of the deployment's scaling was not played.
     """
 
     generations: float
@@ -45,6 +47,7 @@ class Forecast:
     gpu_hours: float
     most_workers: int
     removed: float
+    left_out: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -110,16 +113,19 @@ def forecast(
     lengths : Lengths
         How long its generations keep a slot.
     patience_seconds : float
-        Seconds in the queue after which a generation is given up.
+        Seconds in the queue after which a generation is given up; where `scaling.overCapacity` is
+        refuse, none waits.
     draws : int
         How often arrivals are drawn anew.
     advanced : callable
         Told how many draws are done.
     """
+    if config.scaling.over_capacity == "refuse":
+        patience_seconds = 0
     world = world_of(config, patience_seconds=patience_seconds, end_seconds=trace.end_seconds)
     policy = worker_policy(config, model)
     policy = replace(policy, min_replicas=max(policy.min_replicas, 1))
-    scaler = Scaler(policy=policy, queue=config.scaling.queue.counted)
+    scaler = Scaler(policy=policy, queue=counts_queue(config))
     first = math.ceil(float(trace.generations[0]) / policy.threshold)
     most, results = _Most(), []
     for seed in range(draws):
@@ -143,4 +149,14 @@ def forecast(
         gpu_hours=float(np.mean([one.gpu_hours for one in results])),
         most_workers=most.replicas,
         removed=float(np.mean([one.scale_ins for one in results])),
+        left_out=tuple(_left_out(config, model)),
     )
+
+
+def _left_out(config: Configuration, model: Model) -> Iterator[str]:
+    if any(concerns(schedule, model) for schedule in config.scaling.schedules):
+        yield "schedules: a trace has no time of day"
+    if model.min_replicas == 0:
+        yield "times without a worker: there is one at least"
+    if config.topology == "distributed" and config.drain.worker == "wait-idle":
+        yield "work that a worker takes while it drains"

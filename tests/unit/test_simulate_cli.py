@@ -155,6 +155,90 @@ def test_a_model_that_may_have_no_worker_has_one_here(run: Run, tmp_path: Path) 
     assert json.loads(out)["mostWorkers"] >= 1
 
 
+CROWD: list[tuple[str, Any]] = [
+    ("models", [{"maxReplicas": 20}]),
+    ("nodes.gpu.maxNodes", 21),
+    ("scaling.lookAheadSeconds", 0),
+    ("scaling.marginSigmas", 0),
+    ("scaling.headroomGpus", 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        ([], True),
+        ([("scaling.queue.counted", False)], False),
+        (
+            [
+                ("topology", "standalone"),
+                ("models", [{"name": "a", "maxReplicas": 20, "image": "a-server"}]),
+            ],
+            False,
+        ),
+        # Two models, and nothing says whom a caller waits for; or a label does.
+        ([("models", [{"name": "a", "maxReplicas": 20}, {"name": "b"}])], False),
+        (
+            [
+                ("models", [{"name": "a", "maxReplicas": 20}, {"name": "b"}]),
+                ("scaling.queue.modelLabel", "offering"),
+            ],
+            True,
+        ),
+    ],
+)
+def test_the_queue_counts_where_the_deployments_scaler_reads_it(
+    run: Run, tmp_path: Path, changes: list[tuple[str, Any]], seen: bool
+) -> None:
+    # 16 slots, and from one minute to the next 60 callers: full workers alone ask for no others,
+    # with a target of all that they can have.
+    path = tmp_path / "trace.csv"
+    rows = [f"{at},{10 if at < 600 else 60}" for at in range(0, 2401, 60)]
+    path.write_text("\n".join(["seconds,generations", *rows, ""]))
+    values = dict([*CROWD, ("nodes.gpu.maxNodes", 60), *changes])
+    config = written(tmp_path, *values.items())
+    named = ("--model", "a") if len(values["models"]) > 1 else ()
+    _, out, _ = run(config, "--trace", path, "--draws", 1, "--json", *named)
+    assert (json.loads(out)["mostWorkers"] > 2) is seen
+
+
+def test_who_is_refused_at_once_does_not_wait(run: Run, tmp_path: Path) -> None:
+    two = [("models", [{"maxReplicas": 2}]), ("scaling.headroomGpus", 0)]
+    trace = flat(tmp_path, 14)
+    found = {}
+    for answer in ("queue", "refuse"):
+        config = written(tmp_path, *two, ("scaling.overCapacity", answer))
+        out = run(config, "--trace", trace, "--draws", 1, "--json")[1]
+        found[answer] = json.loads(out)
+    # Offered 14 on 16 slots: Erlang's loss formula has 11.45 % blocked.
+    generations = found["refuse"]["generations"]
+    assert found["refuse"]["refused"] / generations == pytest.approx(0.1145, abs=0.01)
+    assert found["refuse"]["late"] == found["refuse"]["refused"]
+    assert found["queue"]["refused"] < found["refuse"]["refused"] / 20
+
+
+def test_what_is_not_played_is_said(run: Run, tmp_path: Path) -> None:
+    morning = {
+        "name": "morning",
+        "timezone": "UTC",
+        "start": "0 8 * * *",
+        "end": "0 9 * * *",
+        "replicas": 3,
+    }
+    rare = ("models", [{"name": "rare", "minReplicas": 0}])
+    config = written(
+        tmp_path, rare, ("scaling.schedules", [morning]), ("drain.worker", "wait-idle")
+    )
+    _, out, _ = run(config, "--trace", flat(tmp_path, 1), "--draws", 1)
+    assert [line.strip() for line in out.splitlines() if "left out" in line] == [
+        "left out     schedules: a trace has no time of day",
+        "left out     times without a worker: there is one at least",
+        "left out     work that a worker takes while it drains",
+    ]
+    _, out, _ = run(written(tmp_path), "--trace", flat(tmp_path, 1), "--draws", 1, "--json")
+    assert json.loads(out)["leftOut"] == []
+
+
 def test_the_base_costs_whatever_is_asked_of_it(run: Run, tmp_path: Path) -> None:
     # 1 generation on average is a worker of 8 or two; the base's four GPUs are there all the same.
     config = written(tmp_path, ("nodes.gpu.baseSize", 4), ("scaling.headroomGpus", 0))
