@@ -177,7 +177,11 @@ def test_the_tables_say_who_won(played: list[Task], capsys: pytest.CaptureFixtur
     assert {task.seed for task in played} == {100, 101}
     assert out.count("won") == 5 + 1 + 6
     assert out.count("not counted") == 2
-    assert "2.00%" in out
+    lines = out.splitlines()
+    assert lines[2].split() == [*("daily", "ours", "1,000", "20", "2.00", "7", "9.0", "3", "won")]
+    assert lines[17].split() == [
+        *("all", "ours", "5,000", "100", "2.00", "35", "45.0", "15", "won")
+    ]
     for name in (*traces.TRACES, *CELL):
         assert name in out
 
