@@ -28,6 +28,7 @@ def configured(default_config: Configuration) -> Resources:
     config = changed(
         default_config,
         deployment={"account": ACCOUNT, "terminationProtection": True},
+        scaling={"acceptAssumedCapacity": True},
         cluster={
             "adminRoleArns": [ADMIN],
             "serviceCidr": "172.30.0.0/16",

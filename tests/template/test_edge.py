@@ -72,7 +72,11 @@ def test_one_zone_needs_no_cross_zone_balancing(templates: dict[str, Template]) 
 def test_deletion_protection_follows_the_stacks(
     default_config: Configuration, protected: bool
 ) -> None:
-    template = edge(default_config, deployment={"terminationProtection": protected})
+    template = edge(
+        default_config,
+        deployment={"terminationProtection": protected},
+        scaling={"acceptAssumedCapacity": True},
+    )
     found = attributes(load_balancer(template)["LoadBalancerAttributes"])
     assert found["deletion_protection.enabled"] == str(protected).lower()
 
