@@ -17,6 +17,7 @@ from tests.standin.fleet import fleet
 from tests.standin.pod import DrainNumbers
 from tests.standin.serving import Served, served
 from tests.standin.worker import ON_SIGTERM
+from tests.tools import require_tool
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +52,8 @@ async def of_worker(folder: Path, on_sigterm: str) -> Findings:
         return await experiment(f"http://127.0.0.1:{api.port}", subject, few).run()
 
 
-@pytest.mark.requires_tool("nats-server")
 def test_every_worker_is_named(tmp_path: Path) -> None:
+    require_tool("nats-server")
     assert set(WORKERS) == set(ON_SIGTERM)
 
     async def scenario() -> list[Findings]:
