@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sonic_eks.capacity.policy import STEP_SECONDS, ScalingPolicy
+from sonic_eks.capacity.policy import ScalingPolicy
 from sonic_eks.config.scaling import Queue
 from sonic_eks.k8s.namespaces import SONIC_NAMESPACE
 
@@ -82,7 +82,8 @@ def worker_query(
     loads = _values(WORKER_LOAD, where, without_draining=ends_at_once)
     demand = f"sum({loads})"
     if queue is not None:
-        most = f"{policy.slots} * scalar(count({loads}))"
+        # Of pods, each of which may say several values.
+        most = f"{policy.slots} * scalar(count(count by (pod) ({loads})))"
         demand = f"{demand} + clamp_max({queue} or vector(0), {most})"
         if policy.min_replicas == 0:
             demand = f"({demand} or {queue} unless on () {targets})"
@@ -138,8 +139,8 @@ def _signal(demand: str, targets: str, policy: ScalingPolicy) -> str:
     """Return what `policy` makes of a demand; empty where that is."""
     ahead = demand
     if policy.look_ahead_seconds:
-        window = f"{policy.look_ahead_window_seconds}s:{STEP_SECONDS}s"
-        points = math.ceil(_ENOUGH * policy.look_ahead_window_seconds / STEP_SECONDS)
+        window = f"{policy.look_ahead_window_seconds}s:{policy.step_seconds}s"
+        points = math.ceil(_ENOUGH * policy.points)
         # Targets are known as long as Prometheus runs: too few points are those after a start.
         ahead = (
             f"{demand}"

@@ -20,6 +20,7 @@ the workers at most, and demand never more than doubles by it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,7 +36,13 @@ kube-controller-manager reference: horizontal-pod-autoscaler-sync-period.
 """
 
 STEP_SECONDS = 5
-"""Between two of the points that a slope is taken of: as often as pods are scraped."""
+"""Between two of the points that a slope is taken of: as often as pods are scraped.
+
+Longer windows have longer steps, so that a slope is of `_MOST_POINTS` points at most. Prometheus
+looks through ten minutes of each worker for each of them, and KEDA waits for three seconds.
+"""
+
+_MOST_POINTS = 90
 
 # As in the configuration.
 _LEAST_WINDOW, _MOST_WINDOW = 60, 1800
@@ -115,6 +122,17 @@ class ScalingPolicy:
     down: Direction
     headroom_gpus: int
     node_keep_seconds: int
+
+    @property
+    def step_seconds(self) -> int:
+        """Seconds between two of the points that the slope is taken of."""
+        longest = _MOST_POINTS * STEP_SECONDS
+        return STEP_SECONDS * math.ceil(self.look_ahead_window_seconds / longest)
+
+    @property
+    def points(self) -> int:
+        """Points that the slope is taken of."""
+        return math.ceil(self.look_ahead_window_seconds / self.step_seconds)
 
 
 def worker_policy(config: Configuration, model: Model) -> ScalingPolicy:

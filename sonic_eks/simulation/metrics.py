@@ -65,20 +65,23 @@ class Signal:
 
     def __init__(self, policy: ScalingPolicy) -> None:
         self._policy = policy
-        points = math.ceil(policy.look_ahead_window_seconds / STEP_SECONDS)
-        steps = np.arange(points) * STEP_SECONDS
+        steps = np.arange(policy.points) * policy.step_seconds
         # The slope of a straight line through points is a sum over them with these weights.
         distances = steps - steps.mean()
         self._weights = distances / (distances**2).sum()
-        self._demands: deque[float] = deque(maxlen=points)
+        self._demands: deque[float] = deque(maxlen=policy.points)
+        self._each = policy.step_seconds // STEP_SECONDS
+        self._noted = 0
 
     def demand(self, in_progress: int, waiting: int, workers: int) -> int:
         """Return the demand."""
         return in_progress + min(waiting, self._policy.slots * workers)
 
     def note(self, demand: float) -> None:
-        """Remember the demand of a step."""
-        self._demands.append(demand)
+        """Remember the demand of a scrape, if it is one of the slope's points."""
+        if self._noted % self._each == 0:
+            self._demands.append(demand)
+        self._noted += 1
 
     def of(self, demand: float) -> float:
         """Return the signal of a demand, given what was noted before it and with it."""

@@ -215,6 +215,12 @@ QUERIES: dict[str, dict[str, Any]] = {
     # Scaled on what is in progress, and on nothing else.
     "present": with_values(*_AHEAD, _ROOMY, ("scaling.lookAheadSeconds", 0)),
     "ahead": with_values(*_AHEAD, _ROOMY),
+    "far": with_values(
+        *_AHEAD,
+        _ROOMY,
+        ("scaling.lookAheadSeconds", 1800),
+        ("scaling.lookAheadWindowSeconds", 1800),
+    ),
     # All defaults but what a GPU takes.
     "eight": with_values(("scaling.generationsPerGpu", 8)),
     "margins": with_values(

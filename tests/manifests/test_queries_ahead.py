@@ -33,6 +33,16 @@ def test_rising_demand_is_met_before_it_is_there(evaluate: Evaluate) -> None:
     evaluate(query(), data, {"300s": 120, "600s": 180})
 
 
+def test_far_ahead_is_seen_by_no_more_points(evaluate: Evaluate) -> None:
+    # Each point is a look through ten minutes of every worker, and KEDA waits for three seconds.
+    expression = query(deployment="far")
+    steps = {int(step) for step in re.findall(r"\[1800s:(\d+)s\]", expression)}
+    assert len(steps) == 1
+    assert 1800 / min(steps) <= 100
+    data = [s | {"values": re.sub(r"x500$", "x600", s["values"])} for s in total("30+1x600")]
+    evaluate(expression, data, {"2400s": 510 + 1800 * 0.2})
+
+
 def test_the_example_of_the_documentation(evaluate: Evaluate) -> None:
     # docs/scaling.md, "The value": 8 a GPU; 144 in progress, 12 a minute more, 210 s ahead.
     evaluate(query(deployment="eight"), total("0+1x200"), {"720s": round(186 + 2 * 186**0.5, 3)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.manifests.conftest import Evaluate
-from tests.manifests.promql import Series, api_labels, measured, query, series
+from tests.manifests.promql import Series, api_labels, labels, measured, query, series
 
 
 def queue(pod: str, values: str, up: str = "1x500", **more: str) -> list[Series]:
@@ -36,6 +36,19 @@ def test_what_waits_counts_for_one_filling_of_the_workers(evaluate: Evaluate) ->
     # A worker that has nothing yet is to be filled, too.
     empty = series("a", "0x100")
     evaluate(margins, [*empty, *queue("x", "40x100")], {"300s": round(2 + 1.5 * 2**0.5 + 4, 3)})
+
+
+def test_a_worker_with_several_values_is_filled_once(evaluate: Evaluate) -> None:
+    # One worker of two, which says its load by a label of the vendor's.
+    of_pod = labels("a")[:-1]
+    data = [
+        {"series": f"up{labels('a')}", "values": "1x100"},
+        {"series": f'inferno_worker_load{of_pod},offering="p"}}', "values": "1x100"},
+        {"series": f'inferno_worker_load{of_pod},offering="q"}}', "values": "1x100"},
+        *queue("x", "40x100"),
+    ]
+    expected = round(4 + 1.5 * 4**0.5 + 4, 3)
+    evaluate(query(deployment="margins"), data, {"300s": expected})
 
 
 def test_a_queue_that_is_not_told_of_is_none(evaluate: Evaluate) -> None:

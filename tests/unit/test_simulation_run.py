@@ -194,6 +194,16 @@ def test_the_signal_is_the_policys(
     assert one.of(demands[-1]) == pytest.approx(signal)
 
 
+@pytest.mark.parametrize(("scrapes", "signal"), [(178, 885), (179, 890 + 100)])
+def test_a_long_window_has_longer_steps(scrapes: int, signal: float) -> None:
+    # 1 a second; 90 points, one of every second scrape: the 90th is the 179th.
+    far = {"look_ahead_seconds": 100, "look_ahead_window_seconds": 900}
+    one = Signal(replace(POLICY, **far))
+    for scrape in range(scrapes):
+        one.note(5 * scrape)
+    assert one.of(5 * (scrapes - 1)) == pytest.approx(signal)
+
+
 def test_what_waits_counts_for_one_filling_of_the_workers() -> None:
     one = Signal(replace(POLICY, slots=8))
     assert [one.demand(40, waiting, 5) for waiting in (0, 7, 40, 400)] == [40, 47, 80, 80]
