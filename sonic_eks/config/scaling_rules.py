@@ -6,13 +6,18 @@ The docstrings are the words of the generated reference.
 from __future__ import annotations
 
 import difflib
+import math
 from typing import TYPE_CHECKING
 
 from sonic_eks.config.base import Refusal
 from sonic_eks.config.scaling import Queue
+from sonic_eks.sizing.demand import REACTION_SECONDS
 
 if TYPE_CHECKING:
     from sonic_eks.config.model import Configuration
+
+
+_MOST_TIMES_AHEAD = 4
 
 
 def the_queue_has_a_meaning(c: Configuration) -> None:
@@ -96,7 +101,27 @@ def a_first_caller_can_be_seen(c: Configuration) -> None:
                 )
 
 
+def a_slope_is_no_chance(c: Configuration) -> None:
+    """`scaling.lookAheadWindowSeconds` is at least a quarter of what it looks ahead.
+
+    Chance in a line is multiplied by the seconds ahead over those that it rests on.
+    """
+    scaling = c.scaling
+    window, ahead = scaling.look_ahead_window_seconds, scaling.look_ahead_seconds
+    if ahead is None:
+        ahead = scaling.cold_start_seconds + REACTION_SECONDS
+    least = math.ceil(ahead / _MOST_TIMES_AHEAD)
+    if window is not None and window < least:
+        raise Refusal(
+            window,
+            f"{least} or more, a quarter of the {ahead} s that scaling looks ahead",
+            nearest=str(least),
+            field="scaling.lookAheadWindowSeconds",
+        )
+
+
 SCALING_RULES = (
+    a_slope_is_no_chance,
     the_queue_has_a_meaning,
     schedules_can_be_kept,
     a_first_caller_can_be_seen,

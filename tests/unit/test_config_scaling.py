@@ -148,6 +148,15 @@ def test_times_that_it_cannot(tmp_path: Path, field: str, times: str, allowed: s
             ],
             "scaling.queue: got 'settings'; allowed: none: with topology standalone no API has a q",
         ),
+        # A quarter of coldStartSeconds (180) and 30, or of what is pinned.
+        (
+            [("scaling.lookAheadWindowSeconds", 60), ("scaling.lookAheadSeconds", 241)],
+            "scaling.lookAheadWindowSeconds: got 60; allowed: 61 or more, a quarter of the 241 s",
+        ),
+        (
+            [("scaling.lookAheadWindowSeconds", 60), ("scaling.coldStartSeconds", 600)],
+            "scaling.lookAheadWindowSeconds: got 60; allowed: 158 or more, a quarter of the 630 s",
+        ),
         ([("scaling.overCapacity", "drop")], "scaling.overCapacity: got 'drop'; allowed: \"queue"),
         ([("scaling.scaleUpTolerance", 0.6)], "scaling.scaleUpTolerance: got 0.6; allowed: a num"),
         ([("scaling.scaleDownTolerance", -0.1)], "scaling.scaleDownTolerance: got -0.1; allowed"),
@@ -164,6 +173,10 @@ def test_refused(tmp_path: Path, changes: Changes, fault: str) -> None:
         (schedule(replicas=9), "8"),
         (schedule(models=["sonic-4"]), "sonic-3"),
         ([("scaling.queue.modelLabel", "pod")], "exported_pod"),
+        (
+            [("scaling.lookAheadWindowSeconds", 60), ("scaling.lookAheadSeconds", 3600)],
+            "900",
+        ),
     ],
 )
 def test_what_was_meant(tmp_path: Path, changes: Changes, nearest: str) -> None:
@@ -270,3 +283,8 @@ def test_what_happens_beyond_the_largest_number(given: str | None, words: str) -
     assert words in over_capacity_text(config)
     told = [n for n in unset_vendor_names(config) if n.field == "scaling.overCapacity"]
     assert [notice.text for notice in told] == ([over_capacity_text(config)] if not given else [])
+
+
+def test_a_line_of_a_quarter_is_long_enough() -> None:
+    for ahead in (0, 240):
+        config_of(("scaling.lookAheadWindowSeconds", 60), ("scaling.lookAheadSeconds", ahead))

@@ -197,8 +197,7 @@ def test_the_signal_is_the_policys(
 @pytest.mark.parametrize(("scrapes", "signal"), [(178, 885), (179, 890 + 100)])
 def test_a_long_window_has_longer_steps(scrapes: int, signal: float) -> None:
     # 1 a second; 90 points, one of every second scrape: the 90th is the 179th.
-    far = {"look_ahead_seconds": 100, "look_ahead_window_seconds": 900}
-    one = Signal(replace(POLICY, **far))
+    one = Signal(replace(POLICY, look_ahead_seconds=100, look_ahead_window_seconds=900))
     for scrape in range(scrapes):
         one.note(5 * scrape)
     assert one.of(5 * (scrapes - 1)) == pytest.approx(signal)
