@@ -7,6 +7,7 @@ at even distances.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,9 @@ LEAST_SECONDS = 1800
 MOST_SECONDS = 31 * 86_400
 
 MOST_GENERATIONS = 100_000
+
+MOST_BYTES = 32 * 2**20
+"""A point every two seconds of a month; there is no end to some files."""
 
 MOST_ARRIVALS = 50_000_000
 """A generation takes 60 bytes while it is simulated."""
@@ -62,12 +66,16 @@ def read_trace(path: Path) -> Trace:
     Raises
     ------
     SonicEksError
-        When it cannot be read, has gaps, numbers that are negative or none, instants that do not
+        When it cannot be read or is too large, has gaps, numbers that are negative or none, instants that do not
         rise, or is too short or too long: with the line.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file))
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            allowed = f"{MOST_BYTES // 2**20} MiB, so keep fewer points"
+            raise SonicEksError(f"--trace {path}: got a larger file; allowed: {allowed}")
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "no CSV in UTF-8"
         raise SonicEksError(f"--trace {path}: cannot be read: {reason}") from None

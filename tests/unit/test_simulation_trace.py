@@ -86,6 +86,11 @@ def test_what_is_no_csv_is_refused_in_one_line(tmp_path: Path, content: bytes, s
     assert "\n" not in str(refused.value)
 
 
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(SonicEksError, match=r"/dev/zero: got a larger file; allowed: 32 MiB"):
+        read_trace(Path("/dev/zero"))
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SonicEksError, match=r"nothing\.csv: cannot be read: No such file"):
         read_trace(tmp_path / "nothing.csv")
