@@ -66,8 +66,8 @@ def read_trace(path: Path) -> Trace:
     Raises
     ------
     SonicEksError
-        When it cannot be read or is too large, has gaps, numbers that are negative or none, instants that do not
-        rise, or is too short or too long: with the line.
+        When it cannot be read or is too large, has gaps, numbers that are negative or none,
+        instants that do not rise, or is too short or too long: with the line.
     """
     try:
         with path.open("rb") as file:
