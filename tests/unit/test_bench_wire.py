@@ -18,6 +18,9 @@ from sonic_eks.bench.process import transport_of
 from sonic_eks.bench.record import Failure, Generation, Outcome
 from tests.plain_server import plain_server
 
+# Cases wait until a generation is late.
+pytestmark = pytest.mark.slow
+
 KEY = "sk-of-the-wire"
 AUDIO = "AAAA" * 16
 """48 bytes in base64."""

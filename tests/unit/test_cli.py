@@ -180,6 +180,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -
     assert "k8s: cannot be written: File exists" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -273,12 +274,14 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["config schema", "config show", "render"])
 def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     ended = shell(f'$CLI {command} | head -c 1 >/dev/null; echo "${{PIPESTATUS[0]}}"')
     assert (ended.stdout.strip(), ended.stderr) == ("0", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["config schema", "render"])
 def test_a_full_disk_is_one_line(command: str) -> None:
     ended = shell(f"$CLI {command} >/dev/full")

@@ -62,6 +62,7 @@ ENVIRONMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ENVIRONMENTS)
 @pytest.mark.parametrize("place", ["root", "elsewhere"])
 def test_constructs_is_pypis_and_ours_is_below_sonic_eks(

@@ -15,6 +15,9 @@ from moto import mock_aws
 
 from sonic_eks.constructs import node_guard_handler as guard
 
+# Every case has an account of its own in moto.
+pytestmark = pytest.mark.slow
+
 AMI = "ami-12c6146b"  # one that moto knows
 ADVICE = "run `sonic-eks teardown`, then destroy again"
 

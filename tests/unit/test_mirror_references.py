@@ -89,6 +89,7 @@ def helm_images(name: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_list_and_references_are_the_same(name: str) -> None:
     config = configuration(name)
