@@ -81,12 +81,6 @@ def test_no_answer_is_no_value(evaluate: Evaluate) -> None:
     evaluate(query(), series("a", "0x20"), {"60s": 0})
 
 
-def test_windows_hold_four_scrapes_also_without_their_first_one() -> None:
-    # Prometheus 3 leaves a range's start out.
-    assert "[30s]" in query()
-    assert 30 // 5 - 1 >= 4
-
-
 def test_a_restarted_worker_is_not_held_by_its_gate(evaluate: Evaluate) -> None:
     # The server answers again, without a load; the gate beside it is another target of the pod.
     data = [*series("a", "1x500"), *series("b", "4x10 stale", up="1x10 0x1 1x400")]
