@@ -78,6 +78,7 @@ class Hpa:
     down: Direction
     min_replicas: int
     max_replicas: int
+    _began: bool = field(default=False, repr=False)
     _wishes: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
     _changes: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
 
@@ -93,6 +94,10 @@ class Hpa:
         wish : int
             Replicas that the metric asks for.
         """
+        if not self._began:
+            # What there is when the controller begins is the first of its recommendations.
+            self._wishes.append((now, replicas))
+            self._began = True
         self._forget(now)
         if not self.min_replicas <= replicas <= self.max_replicas:
             decided = min(max(replicas, self.min_replicas), self.max_replicas)

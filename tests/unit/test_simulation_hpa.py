@@ -129,6 +129,15 @@ def test_default_behavior_takes_the_highest_wish_of_five_minutes() -> None:
     assert down.decide(300, replicas, 3) == 3
 
 
+def test_what_there_is_at_the_beginning_is_a_recommendation() -> None:
+    # The controller's recordInitialRecommendation: a window holds what it finds, both ways.
+    both = hpa(up_window=30, down_window=300)
+    assert [both.decide(seconds, 10, 0) for seconds in range(0, 300, 15)] == [10] * 20
+    assert both.decide(300, 10, 3) == 3
+    up = hpa(up_window=30, down_window=300)
+    assert [up.decide(seconds, 10, 20) for seconds in (0, 15, 30)] == [10, 10, 20]
+
+
 def test_a_window_upwards_takes_the_lowest_wish() -> None:
     up = hpa(up_window=30)
     assert up.decide(0, 5, 5) == 5

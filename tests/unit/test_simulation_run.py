@@ -153,7 +153,8 @@ def test_a_worker_that_is_removed_finishes_what_it_has() -> None:
 
 def test_cpu_is_a_signal_too() -> None:
     # 0.3 of load / capacity: 30 % where the target is 70 %. Of four workers ceil(30 / 70 * 4) stay.
-    cpu = replace(POLICY, threshold=0.7, down=replace(POLICY.down, limits=(Limit("Pods", 9, 15),)))
+    at_once = replace(POLICY.down, window_seconds=0, limits=(Limit("Pods", 9, 15),))
+    cpu = replace(POLICY, threshold=0.7, down=at_once)
     record = Record()
     play([0.0] * 8, [200.0] * 8, policy=cpu, replicas=4, watcher=record, cpu_per_load=0.3)
     assert record.decisions[0] == pytest.approx((2.5, 30, 2, 2))
