@@ -36,8 +36,12 @@ class Driver:
     late_seconds : list of float
         How late the client itself was, for each generation of an open loop whose connection was
         ready in time.
+    ended, failed : int
+        Counted generations that ended, and those of them that did not complete.
     on_steady : callable
         Called when the first counted generation of a closed loop begins.
+    on_over : callable
+        Called when the last counted one has ended, before those are stopped that kept up the load.
     """
 
     target: Target
@@ -46,12 +50,10 @@ class Driver:
     start: float
     records: list[Record] = field(default_factory=list)
     late_seconds: list[float] = field(default_factory=list)
+    ended: int = 0
+    failed: int = 0
     on_steady: Callable[[], None] = lambda: None
-
-    @property
-    def ended(self) -> int:
-        """Counted generations that ended."""
-        return sum(record.counted for record in self.records)
+    on_over: Callable[[], None] = lambda: None
 
     async def open_loop(self, offsets: Sequence[tuple[int, float]]) -> None:
         """Begin each generation at its moment, whatever became of those before.
@@ -107,6 +109,7 @@ class Driver:
         try:
             if count:
                 await done.wait()
+                self.on_over()
         finally:
             for task in slots:
                 task.cancel()
@@ -138,6 +141,8 @@ class Driver:
                     buffer_seconds=self.target.playback_buffer_seconds,
                 )
             )
+            self.ended += generation.counted
+            self.failed += generation.counted and outcome is not Outcome.COMPLETED
         return outcome is Outcome.COMPLETED
 
     async def _say(self, generation: Generation, *, wait: bool) -> None:

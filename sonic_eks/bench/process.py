@@ -46,9 +46,20 @@ async def run(part: dict[str, Any]) -> dict[str, Any]:
     target = Target(**{**part["target"], "protocol": Protocol(part["target"]["protocol"])})
     transport, probe = transport_of(target), LagProbe()
     driver = Driver(target, transport, texts_of(part), part["start"])
-    # To open many connections is work that the counted generations do not meet.
-    driver.on_steady = probe.late_seconds.clear
-    watching = [asyncio.create_task(probe.run()), asyncio.create_task(_report(driver))]
+    probing = asyncio.create_task(probe.run())
+    watching = [probing, asyncio.create_task(_report(driver))]
+
+    def steady() -> None:
+        # To open many connections is work that the counted generations do not meet; and they are
+        # no garbage, either.
+        probe.late_seconds.clear()
+        gc.freeze()
+
+    def over() -> None:
+        # Nor do they meet the work to end those that run then, and their connections.
+        probing.cancel()
+
+    driver.on_steady, driver.on_over = steady, over
     # What was imported is not garbage; to look through it would be a pause of milliseconds.
     gc.freeze()
     try:
@@ -70,9 +81,8 @@ async def run(part: dict[str, Any]) -> dict[str, Any]:
 async def _report(driver: Driver) -> None:
     while True:
         await asyncio.sleep(_REPORT_SECONDS)
-        failed = sum(r.counted and not r.completed for r in driver.records)
         try:
-            _print({"ended": driver.ended, "failed": failed})
+            _print({"ended": driver.ended, "failed": driver.failed})
         except BrokenPipeError:
             os._exit(1)  # who started this process is gone, and with it the reason for the load
 

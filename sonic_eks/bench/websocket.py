@@ -83,7 +83,8 @@ class _Socket:
         loop = asyncio.get_running_loop()
         failure = Failure(Outcome.CLOSED, "the service closed the connection")
         try:
-            async for message in self.connection:
+            while True:
+                message = await self.connection.recv(decode=False)
                 now = loop.time()
                 event = protocol.parse_event(message)
                 context = self.contexts.get(event.get("context_id") or "")
