@@ -77,10 +77,12 @@ format: setup ## rewrite the sources in the house style
 	@$(BIN)/ruff format --quiet .
 
 bench: setup ## measure: a synth, the mirror, the scaling policy against the vendor's, the load test
-	@$(BIN)/python benchmarks/synth.py --config "$$CONFIG" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
-	@$(BIN)/python benchmarks/mirror.py --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS)
-	@$(BIN)/python benchmarks/policies.py $(BENCH_ARGS)
-	@$(BIN)/python benchmarks/streams.py $(BENCH_ARGS)
+	@status=0; \
+	$(BIN)/python benchmarks/synth.py --config "$$CONFIG" --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS) || status=1; \
+	$(BIN)/python benchmarks/mirror.py --repeats "$(BENCH_REPEATS)" $(BENCH_ARGS) || status=1; \
+	$(BIN)/python benchmarks/policies.py $(BENCH_ARGS) || status=1; \
+	$(BIN)/python benchmarks/streams.py $(BENCH_ARGS) || status=1; \
+	exit $$status
 
 docs: setup ## rewrite the generated references under docs/
 	@$(BIN)/sonic-eks docs --out docs
