@@ -6,16 +6,16 @@ others. docs/benchmarking.md describes the fields.
 
 from __future__ import annotations
 
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AllowInfNan, Field, Strict, ValidationError, field_validator, model_validator
+from pydantic import AllowInfNan, Field, Strict, ValidationError, model_validator
 
 from sonic_eks.config.base import Int, Refusal, Section, Str
 from sonic_eks.config.faults import first_fault
 from sonic_eks.config.read import FileFault, read_mapping
+from sonic_eks.config.values import Day
 from sonic_eks.errors import SonicEksError
 
 _SEE = "see docs/benchmarking.md"
@@ -71,7 +71,7 @@ class Profile(Section):
     """Where first audio was measured: `client` holds network, API and NATS too, `worker` not."""
     source: Annotated[Str, Field(max_length=400)]
     """Who says so: a document, or the measurement."""
-    dated: Annotated[Str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    dated: Day
     """Day on which it was measured, or was read in the document (YYYY-MM-DD)."""
     gpus: Annotated[Int, Field(ge=1, le=1000)] = 1
     """GPUs that shared the generations of each point, evenly."""
@@ -79,16 +79,6 @@ class Profile(Section):
     """What was seen, by rising concurrency."""
     recommended_concurrency: Concurrency | None = None
     """Generations per GPU that the source recommends: an advice, no measurement of an objective."""
-
-    @field_validator("dated")
-    @classmethod
-    def _day(cls, value: str) -> str:
-        """`dated` is a day of the calendar."""
-        try:
-            date.fromisoformat(value)
-        except ValueError:
-            raise Refusal(value, "a day as YYYY-MM-DD") from None
-        return value
 
     @model_validator(mode="after")
     def _points(self) -> Self:

@@ -5,14 +5,31 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Literal
 
+from pydantic import AfterValidator, Field
+
 from sonic_eks.config.aws import Arn
-from sonic_eks.config.base import Refusal, WholeChoice
+from sonic_eks.config.base import Refusal, Str, WholeChoice
 
 LogRetentionDays = Annotated[
     Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096], WholeChoice
 ]
+
+
+def _of_the_calendar(value: str) -> str:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        raise Refusal(value, "a day as YYYY-MM-DD") from None
+    return value
+
+
+Day = Annotated[
+    Str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_of_the_calendar)
+]
+"""A day of the calendar, as text."""
 
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 

@@ -20,6 +20,7 @@ from sonic_eks.config.base import Refusal, Section, Str
 from sonic_eks.config.faults import first_fault
 from sonic_eks.config.instances import instance_types
 from sonic_eks.config.read import FileFault, read_mapping
+from sonic_eks.config.values import Day
 from sonic_eks.errors import SonicEksError
 
 OLD_AFTER = timedelta(days=365)
@@ -42,7 +43,7 @@ class Sheet(Section):
 
     region: Str
     """AWS region, such as us-east-1."""
-    dated: Annotated[Str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    dated: Day
     """Day on which the source says so (YYYY-MM-DD, quoted)."""
     source: Annotated[Str, Field(max_length=400)]
     """Document, or agreement, that the figures are from."""
@@ -59,16 +60,6 @@ class Sheet(Section):
         """`region` is a region."""
         if not is_region(value):
             raise Refusal(value, "a region name such as us-east-1")
-        return value
-
-    @field_validator("dated")
-    @classmethod
-    def _day(cls, value: str) -> str:
-        """`dated` is a day of the calendar."""
-        try:
-            date.fromisoformat(value)
-        except ValueError:
-            raise Refusal(value, "a day as YYYY-MM-DD") from None
         return value
 
     @field_validator("instance_hour")
