@@ -6,17 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
-from sonic_eks.cli import main as cli
+from tests.console import Run, console
 from tests.synth import ROOT
 
-Run = Callable[..., tuple[int, str, str]]
 DEFAULT = str(ROOT / "config" / "default.yaml")
 
 
@@ -24,14 +22,7 @@ DEFAULT = str(ROOT / "config" / "default.yaml")
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Call the entry point as the console script does: status, standard output, standard error."""
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sonic-eks", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return console(monkeypatch, capsys)
 
 
 def outputs(**changes: str | None) -> dict[str, dict[str, str]]:

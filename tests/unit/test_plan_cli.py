@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
-from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,11 @@ import jsonschema
 import pytest
 import yaml
 
-from sonic_eks.cli import main as cli
 from sonic_eks.plan import sections
 from sonic_eks.plan.sections import Section, section
+from tests.console import Run, console
 from tests.synth import ROOT
 
-Run = Callable[..., tuple[int, str, str]]
 CONFIGS = sorted((ROOT / "config").glob("*.yaml"))
 DEFAULT = ROOT / "config" / "default.yaml"
 TITLES = ("Capacity for", "Carried at most", "EC2 quotas", "Cost in", "Weights", "Network")
@@ -28,14 +25,7 @@ TITLES = ("Capacity for", "Carried at most", "EC2 quotas", "Cost in", "Weights",
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sonic-eks", "plan", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return console(monkeypatch, capsys, "plan")
 
 
 def refused(result: tuple[int, str, str], said: str) -> None:

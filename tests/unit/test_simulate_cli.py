@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from sonic_eks.cli import main as cli
 from sonic_eks.simulation.deployment import world_of
 from sonic_eks.simulation.nodes import ColdStart
 from tests.configuration import load, with_values
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.console import Run, console
 
 # The H100's table: 8 generations keep 165 ms.
 EIGHT: list[tuple[str, Any]] = [
@@ -28,14 +24,7 @@ EIGHT: list[tuple[str, Any]] = [
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sonic-eks", "simulate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return console(monkeypatch, capsys, "simulate")
 
 
 def flat(folder: Path, generations: float, seconds: int = 3600) -> Path:
