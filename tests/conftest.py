@@ -12,11 +12,23 @@ os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
 
 import pytest
 from aws_cdk.assertions import Template
+from hypothesis import HealthCheck, settings
 
 from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.k8s.render import RenderedChart
 from sonic_eks.stacks.deployment import Stacks
 from tests.synth import ROOT, charts_of, stacks_of
+
+# The same examples in every run: a failure in a pipeline is one on every desk. And no limit of
+# time: what a busy machine makes slow is no fault.
+settings.register_profile(
+    "suite",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")

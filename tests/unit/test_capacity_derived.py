@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -471,13 +471,7 @@ def holds_together(config: Configuration) -> None:
 def test_whatever_is_accepted_holds_together() -> None:
     accepted: list[Configuration] = []
 
-    @settings(
-        derandomize=True,
-        deadline=None,
-        database=None,
-        max_examples=200,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+    @settings(max_examples=200)
     @given(st.lists(st.tuples(traffics, bounds), min_size=1, max_size=3), pins)
     def check(models: list[tuple[dict[str, int], dict[str, int]]], pinned: dict[str, Any]) -> None:
         listed = [

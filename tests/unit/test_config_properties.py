@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonic_eks.catalogue import Catalogue
@@ -17,14 +17,6 @@ from sonic_eks.errors import ConfigurationError, one_line, shown
 from sonic_eks.k8s.render import render_charts
 from tests.configuration import VALID, load, load_text, with_values
 from tests.expected.config_values import GPU_TYPES, REGIONS, SYSTEM_TYPES
-
-# The same examples in every run: a failure in a pipeline is one on every desk.
-FIXED = settings(
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 scalars = (
     st.none()
@@ -77,7 +69,7 @@ def outcome(text: str | bytes) -> Configuration | None:
     return None
 
 
-@settings(FIXED, max_examples=120)
+@settings(max_examples=120)
 @given(st.sampled_from(every_path()), trees)
 def test_any_value_anywhere(path: str, tree: Any) -> None:
     text = yaml.safe_dump(with_values((path, tree)), allow_unicode=True)
@@ -85,25 +77,25 @@ def test_any_value_anywhere(path: str, tree: Any) -> None:
     assert config is None or isinstance(config, Configuration)
 
 
-@settings(FIXED, max_examples=40)
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(every_path()[:20]) | st.text(max_size=8), trees, max_size=5))
 def test_any_document(document: dict[str, Any]) -> None:
     outcome(yaml.safe_dump(document, allow_unicode=True))
 
 
-@settings(FIXED, max_examples=150)
+@settings(max_examples=150)
 @given(st.binary(max_size=80) | st.text(max_size=80).map(lambda s: s.encode("utf-8", "replace")))
 def test_any_bytes(raw: bytes) -> None:
     outcome(raw)
 
 
-@settings(FIXED, max_examples=150)
+@settings(max_examples=150)
 @given(st.text("&*!<>[]{}:-?|#%@`\"' \n\tab01=~.,\\", max_size=60))
 def test_any_yaml_punctuation(text: str) -> None:
     outcome(text)
 
 
-@settings(FIXED, max_examples=150)
+@settings(max_examples=150)
 @given(st.text() | st.integers() | st.floats() | trees)
 def test_anything_is_shown_in_one_printable_line(value: Any) -> None:
     assert one_line(shown(value)).isprintable()
@@ -222,7 +214,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(FIXED, max_examples=30)
+@settings(max_examples=30)
 @given(documents())
 def test_what_is_within_the_bounds_loads_and_loads_again(document: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -244,7 +236,7 @@ def test_what_is_within_the_bounds_loads_and_loads_again(document: dict[str, Any
 
 
 @pytest.mark.slow
-@settings(FIXED, max_examples=5)
+@settings(max_examples=5)
 @given(documents())
 def test_what_loads_renders(document: dict[str, Any]) -> None:
     config = Configuration.model_validate(document)
@@ -257,7 +249,7 @@ def test_the_strategy_reaches_what_it_should() -> None:
     """A strategy that only makes defaults would prove little."""
     seen: list[Configuration] = []
 
-    @settings(FIXED, max_examples=25)
+    @settings(max_examples=25)
     @given(documents())
     def collect(document: dict[str, Any]) -> None:
         seen.append(Configuration.model_validate(document))

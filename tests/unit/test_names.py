@@ -68,7 +68,7 @@ def test_a_cut_name_does_not_double_the_hyphen() -> None:
     assert name.startswith("v" * 22 + "-")
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(parts, min_size=1, max_size=3), st.sampled_from(sorted(NAME_LIMITS.values())))
 def test_names_fit_and_are_well_formed(words: list[str], limit: int) -> None:
     name = physical_name(*words, limit=limit)
