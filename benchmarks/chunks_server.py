@@ -16,7 +16,9 @@ import sys
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1.3
 _AUDIO = base64.b64encode(b"\x2a" * 24000).decode()  # half a second at 24 kHz, 16 bits
-_PARTS = 40
+PARTS = 40
+"""Parts of a stream."""
+
 _MARK = "0" * 32
 """Stands for a context id, which our clients make of 32 digits."""
 
@@ -97,7 +99,7 @@ class Connection(asyncio.Protocol):
         return clear.to_bytes(length, "big")
 
     def _begin(self, context: bytes) -> None:
-        self._loop.call_later(random.random() * self.period, self._send, context, _PARTS)
+        self._loop.call_later(random.random() * self.period, self._send, context, PARTS)
 
     def _send(self, context: bytes, left: int) -> None:
         if self._transport.is_closing():

@@ -18,6 +18,7 @@ import gc
 import json
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -33,10 +34,11 @@ from rich.console import Console
 from rich.table import Table
 from websockets.asyncio.client import ClientConnection, connect
 
+from benchmarks.chunks_server import PARTS
 from sonic_eks.bench.lag import LagProbe
 from sonic_eks.bench.measure import Plan, measure
 from sonic_eks.bench.plan import Load, Slo, Target
-from sonic_eks.bench.run import Run, run
+from sonic_eks.bench.run import ALLOCATOR, Run, run
 from sonic_eks.bench.statistics import (
     LAG_LIMIT_SECONDS,
     counts,
@@ -66,7 +68,9 @@ KNOWN_CAPACITY, KNOWN_SLO_MS = 3, 100.0
 PERIOD_SECONDS = 0.1
 """Time between two parts of a stream's audio: 0.5 s each, five times faster than it plays."""
 
-STREAM_SECONDS = 4.0
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+"""What this process began with: once it has a core to itself, it and its children see no other."""
+
 SHARE_LIMIT = 0.5
 
 
@@ -248,9 +252,8 @@ def chunks_server() -> Iterator[int]:
 
 def pin(pid: int, core: int) -> None:
     """Keep a process on a core of its own, where the system knows of that."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if len(cores) > core:
-        os.sched_setaffinity(pid, {cores[core]})
+    if len(CORES) > core:
+        os.sched_setaffinity(pid, {CORES[core]})
 
 
 async def our_lag(port: int, streams: int) -> float:
@@ -268,19 +271,24 @@ async def our_lag(port: int, streams: int) -> float:
 async def plain_lag(port: int, streams: int) -> float:
     """Return the lag p99 in seconds of a plain loop with so many streams."""
     command = [sys.executable, __file__, "--plain", f"{port},{streams}"]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=ROOT)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.PIPE, cwd=ROOT, env={**ALLOCATOR, **os.environ}
+    )
     output, _ = await process.communicate()
     return float(json.loads(output)["lag"])
 
 
 async def plain_loop(port: int, streams: int) -> float:
-    """Ask for a part and hear it, on each of many sockets, once a period."""
-    probe, loop = LagProbe(), asyncio.get_running_loop()
+    """Ask for a part and hear it, on each of many sockets, once a period.
+
+    Streams begin at random within a period, as those of the server for the load test do: at even
+    distances none would ever wait for another, which is no work that a client can meet.
+    """
+    probe, loop, dice = LagProbe(), asyncio.get_running_loop(), random.Random(streams)
     ask = json.dumps({"transcript": "x" * 139, "context_id": "0" * 32})
-    parts = round(STREAM_SECONDS / PERIOD_SECONDS)
 
     async def stream(socket: ClientConnection, due: float) -> None:
-        for _ in range(parts):
+        for _ in range(PARTS):
             await asyncio.sleep(due - loop.time())
             await socket.send(ask)
             await socket.recv()
@@ -298,25 +306,30 @@ async def plain_loop(port: int, streams: int) -> float:
         begin = loop.time()
         probing = asyncio.create_task(probe.run())
         await asyncio.gather(
-            *(
-                stream(socket, begin + PERIOD_SECONDS * index / streams)
-                for index, socket in enumerate(sockets)
-            )
+            *(stream(socket, begin + PERIOD_SECONDS * dice.random()) for socket in sockets)
         )
         probing.cancel()
         # A loop that falls behind need not be late with anything, but carries less than it should.
-        in_time = loop.time() - begin <= STREAM_SECONDS * 1.1
+        in_time = loop.time() - begin <= PARTS * PERIOD_SECONDS * 1.1
     return percentile(probe.late_seconds, 99) if in_time else math.inf
 
 
 async def carried(lag: Callable[[int], Awaitable[float]]) -> int:
     """Return the streams at which the lag stays within its limit, to 5 %."""
-    low, high = 0, 16
-    while await lag(high) <= LAG_LIMIT_SECONDS:
+
+    async def within(streams: int) -> bool:
+        # Whatever else the machine does can only add to the lag.
+        for _ in range(1 + REPEATS):
+            if await lag(streams) <= LAG_LIMIT_SECONDS:
+                return True
+        return False
+
+    low, high = 0, 128
+    while await within(high):
         low, high = high, high * 2
     while high - low > max(low // 20, 1):
         middle = (low + high) // 2
-        if await lag(middle) <= LAG_LIMIT_SECONDS:
+        if await within(middle):
             low = middle
         else:
             high = middle
@@ -337,7 +350,7 @@ async def core(result: Result) -> None:
     )
 
 
-PARTS = ("core", "agreement", "search")
+SECTIONS = ("core", "agreement", "search")
 
 
 async def measure_all(parts: list[str]) -> Result:
@@ -356,7 +369,9 @@ async def measure_all(parts: list[str]) -> Result:
 def main() -> int:
     """Run the benchmark; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--part", choices=PARTS, action="append", help="only this; may be repeated")
+    parser.add_argument(
+        "--part", choices=SECTIONS, action="append", help="only this; may be repeated"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON for a program to read")
     parser.add_argument("--plain", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -364,7 +379,7 @@ def main() -> int:
         port, streams = map(int, options.plain.split(","))
         print(json.dumps({"lag": asyncio.run(plain_loop(port, streams))}))
         return 0
-    result = asyncio.run(measure_all(options.part or list(PARTS)))
+    result = asyncio.run(measure_all(options.part or list(SECTIONS)))
     if options.json:
         figures = [vars(figure) for figure in result.figures]
         print(json.dumps({"passed": result.passed, "figures": figures}, indent=2))

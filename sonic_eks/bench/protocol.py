@@ -137,14 +137,15 @@ def _chunk(data: bytes) -> dict[str, Any] | None:
     end = data.find(b'"', begin)
     if key < 0 or not begin or end - begin < _LONG_BYTES or data.find(b"\\", begin, end) >= 0:
         return None
-    audio = data[begin:end]
-    if not audio.isascii():
+    try:
+        audio = data[begin:end].decode("ascii")
+    except UnicodeDecodeError:
         return None
     event = json.loads(data[:begin] + _CUT_OUT.encode() + data[end:])
     # Deeper in the event, or named twice, it is something else.
     if not isinstance(event, dict) or event.get("data") != _CUT_OUT:
         return None
-    event["data"] = audio.decode()
+    event["data"] = audio
     return event
 
 

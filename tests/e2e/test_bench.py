@@ -12,6 +12,8 @@ import itertools
 import json
 import math
 import os
+import platform
+import resource
 import signal
 import statistics
 import subprocess
@@ -25,6 +27,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import chunks_server
 from sidecar.stand_in.speech import CHARACTERS_PER_SECOND
 from sonic_eks.bench import run as bench_run
 from sonic_eks.bench.measure import Plan, measure
@@ -33,7 +36,7 @@ from sonic_eks.bench.record import Outcome, Record
 from sonic_eks.bench.run import Run
 from sonic_eks.bench.texts import texts
 from tests.plain_server import plain_server
-from tests.standin.process import ROOT, require_linux
+from tests.standin.process import ROOT, free_ports, python, require_linux
 from tests.standin.serving import Served, served
 
 pytestmark = pytest.mark.slow
@@ -294,6 +297,42 @@ def test_no_process_outlives_the_one_that_started_it(service: Served) -> None:
         parent.kill()
         parent.wait()
     wait_until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))
+
+
+def test_to_hear_audio_does_not_fetch_memory_anew() -> None:
+    """Five pages a part, a third of the work, is what it is with the allocator's defaults."""
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("the settings are those of glibc's allocator")
+    [port] = free_ports(1)
+    command = python("benchmarks.chunks_server", port, 0.005)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+            target = Target(url=f"http://127.0.0.1:{port}", key=KEY)
+            wanted = Load(concurrency=16, generations=500)
+            asyncio.run(bench_run.run(target, wanted, processes=1, reporter=Quiet()))
+            faults = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+        finally:
+            server.kill()
+    assert faults < 500 * chunks_server.PARTS
+
+
+def test_the_benchmark_and_its_server_have_a_core_each() -> None:
+    require_linux()
+    code = (
+        "import os; from benchmarks.streams import CORES, chunks_server, pin;"
+        "from tests.e2e.test_bench import children\n"
+        "pin(0, 0)\n"
+        "with chunks_server():\n"
+        "    [server] = children(os.getpid(), 'benchmarks.chunks_server')\n"
+        "    print(CORES, sorted(os.sched_getaffinity(0)), sorted(os.sched_getaffinity(server)))"
+    )
+    output = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    cores = sorted(os.sched_getaffinity(0))
+    mine, servers = (cores[:1], cores[1:2]) if len(cores) > 1 else (cores, cores)
+    assert output == f"{cores} {mine} {servers}\n"
 
 
 def test_the_command_line_measures(service: Served, tmp_path: Path) -> None:
