@@ -51,7 +51,7 @@ def plan(
 
 def _context(path: Path, prices: Path | None, today: date) -> Context:
     config = load_configuration(path)
-    own = [] if prices is None else [read_prices(prices)]
+    own = [] if prices is None else [read_prices(prices, today)]
     return Context(config, PriceList(config.deployment.region, shipped_prices(), *own), today)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +52,7 @@ def simulate(
     # numpy takes a while to import, and a mistake in the file should be told before.
     loaded = load_configuration(config)
     chosen = _model(loaded, model)
-    own = [] if prices is None else [read_prices(prices)]
+    own = [] if prices is None else [read_prices(prices, datetime.now(UTC).date())]
     listed = PriceList(loaded.deployment.region, shipped_prices(), *own)
     from sonic_eks.simulation.deployment import forecast
     from sonic_eks.simulation.trace import Lengths, read_trace

@@ -21,7 +21,7 @@ from sonic_eks.config.faults import first_fault
 from sonic_eks.config.instances import instance_types
 from sonic_eks.config.read import FileFault, read_mapping
 from sonic_eks.config.values import Day
-from sonic_eks.errors import SonicEksError
+from sonic_eks.errors import SonicEksError, shown
 
 OLD_AFTER = timedelta(days=365)
 """Age from which a figure is marked."""
@@ -151,17 +151,36 @@ class PriceList:
 def shipped_prices() -> Prices:
     """Return the prices that the package holds."""
     with resources.as_file(resources.files("sonic_eks").joinpath("data/prices.yaml")) as path:
-        return read_prices(path)
+        return _read(path)
 
 
-def read_prices(path: Path) -> Prices:
+def read_prices(path: Path, today: date) -> Prices:
     """Read a file of prices.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    today : date
+        Day, in UTC, after which no source can have said anything: such a figure never became old.
 
     Raises
     ------
     SonicEksError
         When it cannot be read or is no such file, with the first fault.
     """
+    prices = _read(path)
+    last = today + timedelta(days=1)  # where the day begins before it does in UTC
+    for index, sheet in enumerate(prices.sheets):
+        if date.fromisoformat(sheet.dated) > last:
+            raise SonicEksError(
+                f"{path}: sheets.{index}.dated: got {shown(sheet.dated)}; allowed: a day up to"
+                f" today, {today}; {_SEE}"
+            )
+    return prices
+
+
+def _read(path: Path) -> Prices:
     try:
         return Prices.model_validate(read_mapping(path, begin=_SEE), by_alias=True, by_name=False)
     except FileFault as fault:

@@ -285,7 +285,7 @@ def test_traffic_beyond_the_most_replicas_is_a_problem(run: Run, tmp_path: Path)
 def test_no_text_of_a_file_steers_the_terminal(run: Run, tmp_path: Path) -> None:
     own = tmp_path / "prices.yaml"
     own.write_text(
-        "sheets:\n- region: us-east-1\n  dated: '2026-11-30'\n"
+        "sheets:\n- region: us-east-1\n  dated: '2026-01-01'\n"
         '  source: "a\\e[31m\\nb"\n  instanceHour: {g6e.2xlarge: 1.0}\n'
     )
     _, out, _ = run(DEFAULT, "--prices", own)
@@ -296,7 +296,7 @@ def test_no_text_of_a_file_steers_the_terminal(run: Run, tmp_path: Path) -> None
 def test_own_prices_count(run: Run, tmp_path: Path) -> None:
     own = tmp_path / "prices.yaml"
     own.write_text(
-        "sheets:\n- region: us-east-1\n  dated: '2026-11-30'\n  source: our agreement\n"
+        "sheets:\n- region: us-east-1\n  dated: '2026-01-01'\n  source: our agreement\n"
         "  instanceHour: {g6e.2xlarge: 1.0}\n  gbMonth: {lustre250: 0.21}\n"
     )
     _, out, _ = run(DEFAULT, "--prices", own, "--json")

@@ -15,6 +15,8 @@ from sonic_eks.errors import BAD_INPUT, SonicEksError
 from sonic_eks.plan.prices import Price, PriceList, Prices, read_prices, shipped_prices
 from tests.synth import ROOT
 
+TODAY = date(2026, 11, 30)
+
 SHEET: dict[str, Any] = {
     "region": "eu-west-1",
     "dated": "2026-11-01",
@@ -116,7 +118,7 @@ def test_no_price_of_one_region_is_used_in_another() -> None:
 
 
 def test_own_prices_come_first_and_the_shipped_ones_fill_up(tmp_path: Path) -> None:
-    own = read_prices(sheet(tmp_path, region="us-east-1"))
+    own = read_prices(sheet(tmp_path, region="us-east-1"), TODAY)
     prices = PriceList("us-east-1", shipped_prices(), own)
     assert prices.find("g6e.2xlarge") == Price(2.0, "us-east-1", date(2026, 11, 1), "our agreement")
     filled = prices.find("m7i.xlarge")
@@ -137,9 +139,13 @@ def test_a_figure_is_old_after_a_year(today: date, old: bool) -> None:
     assert Price(1.0, "us-east-1", date(2026, 2, 9), "x").is_old(today) is old
 
 
+def test_the_day_begins_earlier_in_the_east(tmp_path: Path) -> None:
+    assert read_prices(sheet(tmp_path, dated="2026-12-01"), TODAY).sheets[0].dated == "2026-12-01"
+
+
 def refusal(path: Path) -> str:
     with pytest.raises(SonicEksError) as caught:
-        read_prices(path)
+        read_prices(path, TODAY)
     assert caught.value.exit_status == BAD_INPUT
     (line,) = caught.value.lines
     assert line.startswith(f"{path}: ")
@@ -164,6 +170,8 @@ def test_what_is_no_price(tmp_path: Path, value: object) -> None:
         ({"region": None}, "sheets.0.region: missing"),
         ({"dated": "yesterday"}, "sheets.0.dated: "),
         ({"dated": "2026-02-30"}, "sheets.0.dated: got '2026-02-30'; allowed: a day"),
+        ({"dated": "2026-12-02"}, "got '2026-12-02'; allowed: a day up to today, 2026-11-30"),
+        ({"dated": "9999-12-31"}, "sheets.0.dated: got '9999-12-31'; allowed: a day up to"),
         ({"region": "us-east-1a"}, "sheets.0.region: got 'us-east-1a'; allowed: a region"),
         ({"source": ""}, "sheets.0.source: "),
         ({"source": "x" * 401}, "sheets.0.source: "),
@@ -206,7 +214,7 @@ def test_what_is_no_file_of_prices(tmp_path: Path, content: str | bytes, said: s
 
 def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
     passage = (ROOT / "docs" / "capacity.md").read_text().split("\n### Prices\n")[1]
-    prices = read_prices(written(tmp_path, passage.split("```yaml\n")[1].split("```")[0]))
+    prices = read_prices(written(tmp_path, passage.split("```yaml\n")[1].split("```")[0]), TODAY)
     assert [dict(sheet.figures()) for sheet in prices.sheets] == [
         {"g6e.2xlarge": 1.79, "eksCluster": 0.10, "lustre250": 0.21}
     ]
