@@ -9,7 +9,8 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from sidecar.stream_gate.gate import Gate, log
+from sidecar.stream_gate.gate import Gate
+from sidecar.stream_gate.log import log, wait_for_no_reader
 from sidecar.stream_gate.settings import Settings, parse_arguments
 
 _REQUEST_LIMIT_BYTES = 8192
@@ -49,6 +50,7 @@ async def run(settings: Settings) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the gate; 0 after SIGTERM, 1 when its port cannot be had, 2 for a bad command line."""
     settings = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    wait_for_no_reader()
     try:
         asyncio.run(run(settings))
     except OSError as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from sidecar.stream_gate.drain import Drain
+from sidecar.stream_gate.log import log
 from sidecar.stream_gate.settings import Settings
 from sidecar.stream_gate.warm_up import WarmUp
 from sidecar.stream_gate.watch import LoadWatch, SocketWatch, State, Watch
@@ -19,14 +20,6 @@ _MAX_UNFINISHED_REQUESTS = 128
 _YOUNG_SECONDS = 1.0
 _STALE_SECONDS = 10.0
 _PROGRESS_SECONDS = 15.0
-
-
-def log(event: str, **fields: object) -> None:
-    """Write one JSON line; only what the gate itself knows, never what a client sent."""
-    line = {"time": round(time.time(), 3), "event": event, **fields}
-    # A closed log pipe must not end a drain.
-    with contextlib.suppress(OSError, ValueError):
-        print(json.dumps(line), flush=True)  # noqa: T201
 
 
 class Gate:

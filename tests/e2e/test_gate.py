@@ -7,6 +7,7 @@ import contextlib
 import os
 import resource
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,44 @@ class Refusing(socket.socket):
 socket.socket = Refusing
 runpy.run_module("sidecar.stream_gate", run_name="__main__", alter_sys=True)
 """
+
+
+# Puts a log in the place of standard output, then runs the gate.
+WITH_LOG = """
+import os, runpy
+reads, writes = os.pipe()
+{prepare}
+os.dup2(writes, 1)
+runpy.run_module("sidecar.stream_gate", run_name="__main__", alter_sys=True)
+"""
+FULL = """
+os.set_blocking(writes, False)
+while True:
+    try:
+        os.write(writes, b"x" * 4096)
+    except BlockingIOError:
+        break
+os.set_blocking(writes, True)
+"""
+
+
+@pytest.mark.parametrize("prepare", [FULL, "os.close(reads)"], ids=["full", "closed"])
+def test_a_log_that_takes_nothing_stops_nothing(prepare: str) -> None:
+    async def scenario() -> None:
+        code = WITH_LOG.format(prepare=prepare)
+        with server() as (listener, port):
+            command = [sys.executable, "-c", code]
+            async with running("--watch-port", port, command=command) as gate:
+                peers = Peers(listener, 1)
+                talking = asyncio.create_task(talk(peers, 0))
+                await gate.becomes("sonic_active_streams", 1)
+                drain = asyncio.create_task(gate.drain())
+                await gate.becomes("sonic_draining", 1)
+                talking.cancel()
+                assert (await drain)["reason"] == "idle"
+                peers.close()
+
+    run(scenario)
 
 
 @pytest.mark.parametrize("host", HOSTS)
