@@ -70,7 +70,7 @@ mutate: setup ## edit templates and manifests; see whether the tests notice (up 
 lint: setup ## style, formatting and types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth -m benchmarks.mirror -m benchmarks.policies -m benchmarks.streams -p sidecar
+	@$(BIN)/mypy --no-error-summary -p sonic_eks -m app -m benchmarks.synth -m benchmarks.mirror -m benchmarks.policies -m benchmarks.streams -m benchmarks.streams_core -p sidecar
 
 format: setup ## rewrite the sources in the house style
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -35,6 +35,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    def stand_still(self, seconds: float) -> None:
+        """Let time go by in which nothing runs."""
+        self._virtual.now += seconds
+
+
+def stand_still(seconds: float) -> None:
+    """Have the running loop, which is a virtual one, stand still."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.stand_still(seconds)
+
 
 def run(scenario: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in virtual time, which begins at 0."""

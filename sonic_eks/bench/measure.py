@@ -14,7 +14,7 @@ from sonic_eks.bench.check import check_service
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.bench.run import Reporter, Run, run
 from sonic_eks.bench.search import Search
-from sonic_eks.bench.statistics import counts, in_ms, plain, ttfb_percentile
+from sonic_eks.bench.statistics import failed, in_ms, plain, ttfb_percentile
 
 REPEATS = 2
 """How often a run is repeated that is not valid."""
@@ -148,10 +148,12 @@ def misses(one: Run, slo: Slo) -> list[str]:
 def not_valid(one: Run) -> str:
     """Return the line that says why a run is not valid."""
     if one.summary.valid:
+        several = one.processes > 1
         return (
             f"not valid: {one.summary.in_progress:.1f} of {one.load.concurrency} generations were"
-            f" in progress in the mean, in {one.processes} processes that ended at different times;"
-            " give more --generations or fewer --processes"
+            " in progress in the mean"
+            f"{f', in {one.processes} processes that ended at different times' if several else ''};"
+            f" give more --generations{' or fewer --processes' if several else ''}"
         )
     return (
         f"not valid: the client was the bottleneck, its own lag is {in_ms(one.summary.lag)} at p99"
@@ -226,6 +228,6 @@ def _examples(one: Run) -> dict[str, str]:
     """Return what the first failure of each kind said."""
     found: dict[str, str] = {}
     for record in one.records:
-        if counts(record) and not record.completed:
+        if failed(record):
             found.setdefault(str(record.outcome), record.detail)
     return found

@@ -49,9 +49,12 @@ async def run(part: dict[str, Any]) -> dict[str, Any]:
     probing = asyncio.create_task(probe.run())
     watching = [probing, asyncio.create_task(_report(driver))]
 
+    opening: list[float] = []
+
     def steady() -> None:
         # To open many connections is work that the counted generations do not meet; and they are
         # no garbage, either.
+        opening.extend(probe.late_seconds)
         probe.late_seconds.clear()
         gc.freeze()
 
@@ -75,6 +78,7 @@ async def run(part: dict[str, Any]) -> dict[str, Any]:
     return {
         "records": [record.to_dict() for record in driver.records],
         "lag": max(percentile(seconds or [0.0], 99) for seconds in late),
+        "opening_lag": percentile(opening or [0.0], 99),
     }
 
 

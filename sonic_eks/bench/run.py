@@ -143,8 +143,8 @@ async def run(target: Target, load: Load, *, processes: int, reporter: Reporter)
         (Record.from_dict(data) for answer in answers for data in answer["records"]),
         key=lambda record: record.scheduled,
     )
-    lag = max(answer["lag"] for answer in answers)
-    return Run(load, tuple(records), summarize(records, lag), len(parts))
+    lags = [max(answer[name] for answer in answers) for name in ("lag", "opening_lag")]
+    return Run(load, tuple(records), summarize(records, *lags), len(parts))
 
 
 async def _spawn(key: str) -> Process:

@@ -39,12 +39,14 @@ class Summary:
     Attributes
     ----------
     generations : int
-        Those that count: all that the run was for, and every other one that failed.
+        Those that count, chosen as they began: what became of them has no part in it.
     failures : dict
-        Number by outcome.
+        Number of them by outcome.
+    failures_outside : dict
+        The same of those that only warmed up, or kept up the load at the end.
     ttfb, rtf, connect : dict
-        Time to first byte from the scheduled send, real-time factor, time to connect; the last
-        also of connections that the warm-up opened.
+        Time to first byte from the scheduled send, real-time factor, time to connect. The last
+        also of connections that the warm-up opened; none where `opening_lag` is too high.
     gap : dict
         Longest time between two parts of audio in a generation.
     stuttering : int
@@ -56,11 +58,14 @@ class Summary:
     busy : float
         Seconds that a generation was in progress for each second of audio.
     lag : float
-        Scheduling lag of the client, 99th percentile of its worst process.
+        Scheduling lag of the client while generations count, 99th percentile of its worst process.
+    opening_lag : float
+        The same before: while a closed loop opens its connections.
     """
 
     generations: int
     failures: dict[str, int]
+    failures_outside: dict[str, int]
     ttfb: dict[int, float]
     rtf: dict[int, float]
     connect: dict[int, float]
@@ -74,6 +79,7 @@ class Summary:
     busy: float
     seconds: float
     lag: float
+    opening_lag: float
 
     @property
     def valid(self) -> bool:
@@ -104,19 +110,20 @@ class Summary:
         return missed
 
 
-def counts(record: Record) -> bool:
-    """Whether a record is part of the figures: a failure always is."""
-    return record.counted or record.outcome not in (Outcome.COMPLETED, Outcome.STOPPED)
+def failed(record: Record) -> bool:
+    """Whether the service let a caller down."""
+    return record.outcome not in (Outcome.COMPLETED, Outcome.STOPPED)
 
 
 def ttfb_percentile(records: Iterable[Record], percent: float) -> float:
     """Return a percentile of the time to first byte in seconds over the records that count."""
-    return percentile((r.ttfb_seconds for r in records if counts(r)), percent)
+    return percentile((r.ttfb_seconds for r in records if r.counted), percent)
 
 
-def summarize(records: Sequence[Record], lag: float) -> Summary:
+def summarize(records: Sequence[Record], lag: float, opening_lag: float = 0.0) -> Summary:
     """Sum up a run of which at least one generation counts."""
-    counted = [record for record in records if counts(record)]
+    counted = [record for record in records if record.counted]
+    connects = [s for r in records if (s := _connect_seconds(r)) is not None]
     begin = min(record.scheduled for record in counted)
     end = max(record.end for record in counted)
     span = max(end - begin, 1e-9)
@@ -127,9 +134,12 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
     return Summary(
         generations=len(counted),
         failures=dict(Counter(str(r.outcome) for r in counted if not r.completed)),
+        failures_outside=dict(
+            Counter(str(r.outcome) for r in records if failed(r) and not r.counted)
+        ),
         ttfb=_percentiles(record.ttfb_seconds for record in counted),
         rtf=_percentiles(record.rtf for record in counted),
-        connect=_percentiles(s for r in records if (s := _connect_seconds(r)) is not None),
+        connect=_percentiles(connects if opening_lag <= LAG_LIMIT_SECONDS else ()),
         gap=_percentiles(r.longest_gap_seconds if r.completed else math.inf for r in counted),
         underruns=sum(record.underruns for record in counted),
         stuttering=sum(record.underruns > 0 for record in counted),
@@ -151,6 +161,7 @@ def summarize(records: Sequence[Record], lag: float) -> Summary:
         busy=sum(r.end - r.scheduled for r in completed) / audio if audio else math.inf,
         seconds=span,
         lag=lag,
+        opening_lag=opening_lag,
     )
 
 

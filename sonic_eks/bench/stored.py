@@ -49,6 +49,7 @@ class _Run(_Part):
     examples: dict[str, str]
     generations: Annotated[Count, Field(ge=1)]
     failures: dict[str, Count]
+    failures_outside: dict[str, Count]
     ttfb: _Percentiles
     rtf: _Percentiles
     connect: _Percentiles | _Nothing
@@ -71,6 +72,7 @@ class _Target(_Part):
 class _Slo(_Part):
     ttfb_ms: Figure
     percentile: Figure
+    underrun_percent: Figure
 
 
 class _Capacity(_Part):

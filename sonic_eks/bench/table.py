@@ -39,7 +39,7 @@ def row(one: dict[str, Any]) -> tuple[str, ...]:
         *(_ms(ttfb.get(percent)) for percent in ("50", "90", "95", "99")),
         _number(one["rtf"].get("50"), 2),
         _number(one["characters_per_second"], 0),
-        # None was opened in a run that found all of them open.
+        # None was opened in a run that found all of them open, or the client was late with it.
         _ms(one["connect"]["95"]) if one["connect"] else "-",
         str(sum(one["failures"].values())),
         str(one["stuttering"]),
@@ -75,10 +75,12 @@ def failure_lines(result: dict[str, Any]) -> list[str]:
     """Return how many failed in each run, by kind, and what the first of them said."""
     lines = []
     for one in result["runs"]:
-        for outcome, count in one["failures"].items():
+        inside, outside = one["failures"], one["failures_outside"]
+        for outcome in {**inside, **outside}:
             said = one["examples"].get(outcome)
             such = f", the first: {said}" if said else ""
-            lines.append(f"{_load(one)}: {count} {outcome}{such}")
+            more = f" and {outside[outcome]} that do not count" if outside.get(outcome) else ""
+            lines.append(f"{_load(one)}: {inside.get(outcome, 0)} {outcome}{more}{such}")
     return lines
 
 

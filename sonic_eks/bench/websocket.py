@@ -7,7 +7,12 @@ import contextlib
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.exceptions import (
+    ConnectionClosed,
+    ConnectionClosedOK,
+    InvalidHandshake,
+    InvalidStatus,
+)
 
 from sonic_eks.bench import protocol
 from sonic_eks.bench.plan import Target
@@ -93,6 +98,8 @@ class _Socket:
                 elif event["type"] == "error":
                     # It names no context, so it may be that of any.
                     self._fail_all(protocol.error_of(event))
+        except ConnectionClosedOK:
+            pass
         except ConnectionClosed as closed:
             failure = Failure(Outcome.CLOSED, f"the connection broke: {closed}")
         except Failure as failed:

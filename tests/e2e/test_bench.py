@@ -322,7 +322,7 @@ def test_to_hear_audio_does_not_fetch_memory_anew() -> None:
 def test_the_benchmark_and_its_server_have_a_core_each() -> None:
     require_linux()
     code = (
-        "import os; from benchmarks.streams import CORES, chunks_server, pin;"
+        "import os; from benchmarks.streams_core import CORES, chunks_server, pin;"
         "from tests.e2e.test_bench import children\n"
         "pin(0, 0)\n"
         "with chunks_server():\n"

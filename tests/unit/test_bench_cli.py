@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -230,6 +231,7 @@ def one(concurrency: int, **changes: Any) -> dict[str, Any]:
         "ttfbAtPercentile": 0.055,
         "generations": 300,
         "failures": {},
+        "failures_outside": {},
         "ttfb": {"50": 0.05, "90": 0.053, "95": 0.055, "99": 0.06},
         "rtf": {"50": 0.1, "90": 0.11, "95": 0.12, "99": 0.13},
         "connect": {"50": 0.001, "90": 0.001, "95": 0.001, "99": 0.002},
@@ -243,6 +245,7 @@ def one(concurrency: int, **changes: Any) -> dict[str, Any]:
         "busy": 0.11,
         "seconds": 60.0,
         "lag": 0.001,
+        "opening_lag": 0.001,
         **changes,
     }
 
@@ -251,6 +254,7 @@ FAILED = {
     "sloKept": False,
     "missed": ["TTFB p95 is never, over 100 ms"],
     "failures": {"rejected": 60},
+    "failures_outside": {"rejected": 4, "closed": 1},
     "examples": {"rejected": "status 429: too \x1b[31mmany"},
     "ttfb": {"50": 0.08, "90": None, "95": None, "99": None},
     "rtf": {"50": 0.2, "90": None, "95": None, "99": None},
@@ -306,7 +310,9 @@ def test_a_result_as_text(run: Run, tmp_path: Path) -> None:
         *("0.20", "105", "1.0", "60", "30", "1.0", "missed"),
     ]
     assert lines[4].endswith("not valid")
-    assert r"4 in progress: 60 rejected, the first: status 429: too \x1b[31mmany" in lines
+    said = r"the first: status 429: too \x1b[31mmany"
+    assert f"4 in progress: 60 rejected and 4 that do not count, {said}" in lines
+    assert "4 in progress: 0 closed and 1 that do not count" in lines
     assert "capacity at 100 ms at p95: 2 generations in progress" in lines
     assert "conversations, the service speaking 40 % of the time: 9" in lines
     assert "where one GPU serves all of this: scaling.generationsPerGpu: 2" in lines
@@ -338,7 +344,7 @@ def test_the_report_holds_plots_and_figures(run: Run, tmp_path: Path) -> None:
         width, height = struct.unpack(">II", image[16:24])
         assert width > 600
         assert height > 300
-    assert "4 in progress: 60 rejected, the first: status 429: too" in html
+    assert "4 in progress: 60 rejected and 4 that do not count, the first: status 429: too" in html
     assert "not valid" in html
     assert html.index("Time to first byte against generations in progress") < html.index("<table")
 
@@ -486,7 +492,9 @@ def test_nonsense_in_a_result_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...]
 ) -> None:
     """Whatever stands anywhere: it is refused in one line, or shown without a control character."""
-    monkeypatch.setattr("sonic_eks.bench.plots.plots", lambda result: {})
+    drawing = (MagicMock(), MagicMock())  # what is read for it matters here, not how it looks
+    monkeypatch.setattr("sonic_eks.bench.plots.new_figure", lambda *_: drawing)
+    monkeypatch.setattr("sonic_eks.bench.plots.to_png", lambda *_: b"")
     file, report = tmp_path / "result.json", tmp_path / "r.html"
     outputs = ("--report", report, "--profile", tmp_path / "p.yaml", "--gpu", "L4", "--gpus", "1")
     for nonsense in (*NONSENSE, ...):

@@ -20,7 +20,7 @@ from sonic_eks.bench.record import Failure, Generation, Outcome
 from sonic_eks.bench.run import START_SECONDS
 from sonic_eks.bench.search import Search
 from sonic_eks.bench.statistics import percentile, summarize, ttfb_percentile
-from tests.virtual_time import run
+from tests.virtual_time import run, stand_still
 
 # 1000 bytes a second, so that a part of 500 bytes is half a second
 TARGET = Target(url="http://service", key="secret", encoding="pcm_mulaw", sample_rate=1000)
@@ -195,6 +195,36 @@ def test_failures_are_kept(outcome: Outcome) -> None:
         assert failed[3].detail == "key *** was seen"
 
 
+def test_failures_outside_the_count_are_no_part_of_it() -> None:
+    """Every generation that does not count fails: those that warm up, those that keep up load."""
+    service = Service(fail={-1: Failure(Outcome.ERROR, "")})
+    driver = closed_loop(service, 64, 300)
+    found = summarize(driver.records, 0.0)
+    assert (found.generations, found.failures) == (300, {})
+    assert found.failures_outside["error"] >= 64
+    assert ttfb_percentile(driver.records, 100) == pytest.approx(FIRST)
+    assert (driver.ended, driver.failed) == (300, 0)
+
+
+def test_progress_tells_of_failures() -> None:
+    driver = closed_loop(Service(fail={3: Failure(Outcome.ERROR, "")}), 2, 20)
+    assert (driver.ended, driver.failed) == (20, 1)
+
+
+def test_a_send_that_the_client_was_late_with_is_its_lag() -> None:
+    """It stands still from 1.95 to 2.05 s: two sends were due 90 and 10 ms before its end."""
+    driver = drive(Service())
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_at(driver.start + 1.95, stand_still, 0.1)
+        await driver.open_loop(list(enumerate([1.0, 1.96, 2.04, 3.0])))
+
+    run(scenario())
+    assert [round(late, 6) for late in driver.late_seconds] == [0, 0.09, 0.01, 0]
+    assert [round(r.ttfb_seconds - FIRST, 6) for r in driver.records] == [0, 0.09, 0.01, 0]
+
+
 def test_a_service_that_refuses_is_not_flooded() -> None:
     class Refuses(Service):
         async def reserve(self) -> Turn:
@@ -236,11 +266,11 @@ async def _limited(scenario: Coroutine[Any, Any, None]) -> None:
 
 def test_lag_probe_counts_each_moment_that_it_missed() -> None:
     async def scenario() -> list[float]:
-        loop, probe = asyncio.get_running_loop(), LagProbe()
+        probe = LagProbe()
         task = asyncio.create_task(probe.run())
         await asyncio.sleep(0.995)
         # The loop stands still for 100 ms: ten moments are missed, the first by almost all of it.
-        loop._virtual.now += 0.1  # type: ignore[attr-defined]
+        stand_still(0.1)
         await asyncio.sleep(1.0)
         task.cancel()
         return probe.late_seconds

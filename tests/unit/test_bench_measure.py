@@ -158,6 +158,10 @@ def test_processes_that_do_not_keep_the_concurrency_make_a_run_not_valid(
         " different times; give more --generations or fewer --processes"
     )
     assert [(r["valid"], r["sloKept"]) for r in result.to_dict()["runs"]] == [(False, False)] * 3
+    alone, _ = run(monkeypatch, service, load=load, processes=1)
+    assert alone.problems == [
+        "not valid: 3.0 of 4 generations were in progress in the mean; give more --generations"
+    ]
 
 
 @pytest.mark.parametrize(

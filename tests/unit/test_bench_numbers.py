@@ -87,12 +87,35 @@ def test_a_connection_that_cannot_be_made_takes_for_ever() -> None:
     assert summarize([record(0)], 0.0).connect == {}
 
 
-def test_a_failure_counts_even_where_a_success_would_not() -> None:
-    records = [record(0, counted=False), record(1)]
-    assert summarize(records, 0.0).generations == 1
-    records.append(record(2, counted=False, outcome=Outcome.CLOSED))
-    records.append(record(3, counted=False, outcome=Outcome.STOPPED))
-    assert summarize(records, 0.0).generations == 2
+def test_what_does_not_count_is_told_apart_whatever_became_of_it() -> None:
+    """Or failures would come from more generations than successes."""
+    records = [record(n) for n in range(200)]
+    alone = summarize(records, 0.0)
+    records += [record(n, counted=False, outcome=Outcome.CLOSED) for n in range(50)]
+    records += [record(n, counted=False, outcome=Outcome.STOPPED) for n in range(50)]
+    found = summarize(records, 0.0)
+    assert (found.generations, found.failures) == (200, {})
+    assert found.failures_outside == {"closed": 50}
+    assert (found.ttfb, found.rtf, found.gap) == (alone.ttfb, alone.rtf, alone.gap)
+    assert found.misses(Slo(ttfb_ms=200), ttfb_percentile(records, 95)) == []
+
+
+def test_a_failure_of_the_warm_up_does_not_lengthen_the_run() -> None:
+    records = [record(0), record(1)]
+    records.append(
+        record(2, counted=False, outcome=Outcome.ERROR, scheduled=-10.0, sent=-10.0, end=-9.0)
+    )
+    found = summarize(records, 0.0)
+    assert (found.seconds, found.in_progress) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(("opening_lag", "shown"), [(0.005, True), (0.00501, False)])
+def test_connections_of_a_client_that_was_late_are_not_told(
+    opening_lag: float, shown: bool
+) -> None:
+    found = summarize([record(0, connect_seconds=0.02)], 0.0, opening_lag)
+    assert bool(found.connect) is shown
+    assert found.valid, "what counts began later"
 
 
 def test_summary_of_two_generations_side_by_side_and_one_after() -> None:
