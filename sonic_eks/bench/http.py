@@ -16,7 +16,11 @@ from sonic_eks.bench.record import Failure, Generation, Outcome, refused
 
 _READ_BYTES = 65536
 _ERROR_BYTES = 4096
-_NO_AUDIO = ("text/", "application/json")
+_NOT = {
+    Protocol.BYTES: ("text/", "application/json"),
+    Protocol.SSE: ("text/html", "text/plain", "application/json", "audio/"),
+}
+"""Beginnings of content types that are no audio, and no events."""
 
 
 class _Connection:
@@ -30,7 +34,12 @@ class _Connection:
     def usable(self) -> bool:
         """Whether another request may be sent."""
         at_start = self._http.our_state is h11.IDLE and self._http.their_state is h11.IDLE
-        return at_start and not self._reader.at_eof()
+        return at_start and not self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether the service has closed it, and all that it sent was read."""
+        return self._reader.at_eof()
 
     async def post(self, target: Target, path: str, body: bytes) -> None:
         """Send a request."""
@@ -96,8 +105,12 @@ class _Turn:
                 await (self._hear_events(generation) if sse else self._hear_bytes(generation))
         except TimeoutError:
             raise protocol.hang(target, generation, loop.time()) from None
-        except (OSError, h11.RemoteProtocolError) as error:
+        except OSError as error:
             raise Failure(Outcome.CLOSED, f"the connection broke: {error}") from None
+        except h11.RemoteProtocolError as error:
+            # Its own words for an end in the middle are of states and events.
+            said = "it ended within the answer" if self._connection.ended else f"no HTTP: {error}"
+            raise Failure(Outcome.CLOSED, f"the connection broke: {said}") from None
         self._connection.next_request()
 
     def _came(self) -> None:
@@ -141,8 +154,9 @@ class _Turn:
             raise Failure(Outcome.CLOSED, "the answer has no beginning")
         status, said = first.status_code, b""
         kind = dict(first.headers).get(b"content-type", b"").decode("latin-1").lower()
-        if status < 300 and kind.startswith(_NO_AUDIO) and self._target.protocol is Protocol.BYTES:
-            raise Failure(Outcome.ERROR, f"{kind} instead of audio")
+        if status < 300 and kind.startswith(_NOT[self._target.protocol]):
+            wanted = "audio" if self._target.protocol is Protocol.BYTES else "events"
+            raise Failure(Outcome.ERROR, f"{kind} instead of {wanted}")
         while isinstance(event := await self._connection.next_event(), h11.Data):
             if status < 300:
                 yield bytes(event.data)

@@ -12,6 +12,8 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
+from operator import sub
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -81,10 +83,16 @@ class Run:
 
 
 def deal(target: Target, load: Load, processes: int) -> list[dict[str, Any]]:
-    """Return the parts of a load, each of which goes to a process of its own."""
+    """Return the parts of a load, each of which goes to a process of its own.
+
+    A process has its share of the slots, and as many of the generations for each slot as the
+    others: all end at about the same time.
+    """
     offsets = _offsets(load)
     if offsets is None:
         processes = min(processes, load.concurrency)
+    slots = [_part(load.concurrency, index, processes) for index in range(processes)]
+    ends = [load.generations * held // load.concurrency for held in accumulate(slots)]
     return [
         {
             "target": asdict(target),
@@ -92,10 +100,10 @@ def deal(target: Target, load: Load, processes: int) -> list[dict[str, Any]]:
             "index": index,
             "processes": processes,
             "offsets": offsets[index::processes] if offsets is not None else None,
-            "concurrency": _part(load.concurrency, index, processes),
-            "count": _part(load.generations, index, processes),
+            "concurrency": slots[index],
+            "count": count,
         }
-        for index in range(processes)
+        for index, count in enumerate(map(sub, ends, [0, *ends]))
     ]
 
 
@@ -186,9 +194,12 @@ async def _read(child: Process) -> dict[str, Any]:
     assert child.stdout is not None
     line = await child.stdout.readline()
     if not line.endswith(b"\n"):
+        status = await child.wait()
         raise SonicEksError(
-            f"bench: a process of the load ended with status {await child.wait()};"
-            " see what it printed above",
+            f"bench: a process of the load was ended by signal {-status}"
+            f" ({signal.strsignal(-status)}); was there enough memory?"
+            if status < 0
+            else f"bench: a process of the load ended with status {status}; see what it printed",
             exit_status=PROBLEM_FOUND,
         )
     document: dict[str, Any] = json.loads(line)

@@ -11,6 +11,7 @@ from websockets.exceptions import (
     ConnectionClosed,
     ConnectionClosedOK,
     InvalidHandshake,
+    InvalidMessage,
     InvalidStatus,
 )
 
@@ -19,6 +20,9 @@ from sonic_eks.bench.plan import Target
 from sonic_eks.bench.record import Failure, Generation, Outcome, refused
 
 _CLOSE_SECONDS = 1.0
+
+_MOST_BYTES = 16 << 20
+"""Largest message: a minute of audio at 48 kHz, 32 bits. Without a limit one fills the memory."""
 
 
 class _Connect(connect):
@@ -143,8 +147,13 @@ class _Socket:
     async def close(self) -> None:
         """Close it; whatever runs on it fails."""
         self.usable = False
-        with contextlib.suppress(OSError, TimeoutError):
-            await self.connection.close()
+        try:
+            # The library's own limit begins when all is written, and a service that reads nothing
+            # lets that take for ever.
+            async with asyncio.timeout(2 * _CLOSE_SECONDS):
+                await self.connection.close()
+        except (OSError, TimeoutError):
+            self.connection.transport.abort()
         await self._reading
 
 
@@ -195,7 +204,7 @@ class WebSockets:
                 additional_headers=protocol.headers(target),
                 # Audio does not compress, and to try would be most of the client's work.
                 compression=None,
-                max_size=None,
+                max_size=_MOST_BYTES,
                 # The load is measured on the way that callers take, not through a proxy.
                 proxy=None,
                 open_timeout=target.timeout_seconds,
@@ -210,6 +219,10 @@ class WebSockets:
             response = error.response
             said = (response.body or b"").decode(errors="replace").strip()
             raise refused(response.status_code, said or response.reason_phrase) from None
+        except InvalidMessage as error:
+            # Such as one with a body of over a megabyte, whose status is lost.
+            why = error.__cause__ or error
+            raise Failure(Outcome.ERROR, f"no answer to a WebSocket handshake: {why}") from None
         except (OSError, InvalidHandshake, EOFError) as error:
             raise Failure(Outcome.UNREACHABLE, f"no WebSocket: {error}") from None
 

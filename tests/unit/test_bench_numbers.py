@@ -228,6 +228,15 @@ def test_processes_share_a_load_without_loss(arrivals: Arrivals, processes: int)
     assert dealt == list(enumerate(expected))
 
 
+@pytest.mark.parametrize("processes", [2, 3, 4, 8])
+def test_processes_end_at_the_same_time(processes: int) -> None:
+    """Each has as many generations for a slot as the others, to one generation."""
+    for concurrency in range(1, 65):
+        load = Load(concurrency=concurrency, generations=300)
+        for part in deal(Target(url="http://h", key="k"), load, processes):
+            assert abs(part["count"] - 300 * part["concurrency"] / concurrency) < 1
+
+
 def test_conversations_on_average() -> None:
     # a generation occupies its slot 0.2 s for each second of audio, the service speaks 40 %:
     # a conversation occupies 0.08 of a slot

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.utils import accept_key
 
 from sonic_eks.bench.plan import Protocol, Target
 from sonic_eks.bench.process import transport_of
@@ -259,3 +260,88 @@ def test_an_error_with_a_strange_status_is_an_error(status: object) -> None:
         500,
         "status 500: no",
     )
+
+
+@pytest.mark.parametrize("size", [1000, 2 << 20])
+def test_a_refused_handshake_is_an_answer_however_long(size: int) -> None:
+    head = f"HTTP/1.1 429 Busy\r\nContent-Length: {size}\r\n\r\n".encode()
+    with pytest.raises(Failure) as failed:
+        asyncio.run(say_http(lambda: iter([head, b"x" * size]), Protocol.WEBSOCKET, timeout=5))
+    if size < 1 << 20:
+        assert failed.value.outcome is Outcome.REJECTED
+    else:
+        assert failed.value.outcome is Outcome.ERROR
+        assert "no answer to a WebSocket handshake: body too large" in str(failed.value)
+
+
+async def open_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer the handshake of a WebSocket."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    key = head.split(b"Sec-WebSocket-Key: ")[1].split(b"\r\n")[0].decode()
+    writer.write(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: " + accept_key(key).encode() + b"\r\n\r\n"
+    )
+
+
+def test_a_service_that_only_asks_is_left() -> None:
+    """It sends pings and reads nothing, so that the answers to them fill every buffer."""
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await open_socket(reader, writer)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError):
+            while True:
+                writer.write((b"\x89\x7d" + b"p" * 125) * 500)
+                await writer.drain()
+
+    async def scenario() -> None:
+        async with asyncio.timeout(30):
+            async with await asyncio.start_server(serve_one, "127.0.0.1", 0) as server:
+                port = server.sockets[0].getsockname()[1]
+                with pytest.raises(Failure) as failed:
+                    await say(f"http://127.0.0.1:{port}", Protocol.WEBSOCKET)
+                assert failed.value.outcome is Outcome.TIMEOUT
+
+    asyncio.run(scenario())
+
+
+def test_a_message_without_end_is_not_held() -> None:
+    async def huge(connection: ServerConnection, context: str) -> None:
+        await connection.send("x" * (17 << 20))
+
+    async def scenario() -> None:
+        async with socket_server(huge) as url:
+            await say(url, Protocol.WEBSOCKET, timeout=10)
+
+    with pytest.raises(Failure, match="message too big") as failed:
+        asyncio.run(scenario())
+    assert failed.value.outcome is Outcome.CLOSED
+
+
+def test_a_connection_that_the_service_closes() -> None:
+    async def close(connection: ServerConnection, context: str) -> None:
+        await connection.close()
+
+    async def scenario() -> None:
+        async with socket_server(close) as url:
+            await say(url, Protocol.WEBSOCKET)
+
+    with pytest.raises(Failure, match=r"^the service closed the connection$"):
+        asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("protocol", [Protocol.SSE, Protocol.BYTES])
+def test_words_for_an_answer_that_breaks_off(protocol: Protocol) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    for answer in ([b"HTTP/1.1 2"], [head], []):
+        with pytest.raises(Failure) as failed:
+            asyncio.run(say_http(lambda answer=answer: iter(answer), protocol))
+        assert failed.value.outcome is Outcome.CLOSED
+        assert str(failed.value) == "the connection broke: it ended within the answer"
+
+
+def test_a_page_is_no_stream_of_events() -> None:
+    pieces = [HEAD % b"text/html; charset=utf-8", b"<html>"]
+    with pytest.raises(Failure, match=r"^text/html; charset=utf-8 instead of events$"):
+        asyncio.run(say_http(lambda: iter(pieces), Protocol.SSE))
