@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aws_cdk as cdk
 
@@ -16,6 +17,7 @@ from sonic_eks.deployment import Deployment
 from sonic_eks.k8s.render import RenderedChart, render_charts
 from sonic_eks.stacks.deployment import Stacks, add_stacks
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -31,8 +33,31 @@ def charts_of(config: Configuration) -> tuple[RenderedChart, ...]:
     return render_charts(config, Catalogue(config))
 
 
+def once(make: Callable[[Configuration], T]) -> Callable[[Configuration], T]:
+    """Make the app of a configuration once a process: tests read it and leave it as it is."""
+    made: dict[tuple[str, str], T] = {}
+
+    @wraps(make)
+    def kept(config: Configuration) -> T:
+        key = (config.model_dump_json(), repr(config.profile))
+        if key not in made:
+            made[key] = make(config)
+        return made[key]
+
+    return kept
+
+
 def stacks_of(config: Configuration, *, outdir: Path | None = None) -> Stacks:
-    """Return the stacks of a configuration in an app of their own."""
+    """Return the stacks of a configuration, in a new app if it is to write to a folder."""
+    return _stacks(config) if outdir is None else _new_stacks(config, outdir)
+
+
+@once
+def _stacks(config: Configuration) -> Stacks:
+    return _new_stacks(config)
+
+
+def _new_stacks(config: Configuration, outdir: Path | None = None) -> Stacks:
     app = cdk.App(context=cdk_context(), outdir=None if outdir is None else str(outdir))
     return add_stacks(app, Deployment(config, Catalogue(config)), charts_of(config))
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.manifests.deployments import DOCUMENTS
+from tests.manifests.deployments import EVERY
 from tests.manifests.promql import Series, document, write
 
 Evaluate = Callable[[str, Sequence[Series], Mapping[str, float | None]], None]
 
 
-@pytest.fixture(params=sorted(DOCUMENTS))
+@pytest.fixture(params=EVERY)
 def deployment(request: pytest.FixtureRequest) -> str:
     """Name of each deployment in turn."""
     return str(request.param)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pytest
+
 from sonic_eks.config import Configuration
 from sonic_eks.k8s.render import Manifest, RenderedChart
 from tests.configuration import VALID, with_values
@@ -229,6 +231,12 @@ QUERIES: dict[str, dict[str, Any]] = {
         ("scaling.reserveGenerations", 4),
     ),
 }
+
+# Different in most of what the tests look at; the others are left out of `make test-fast`.
+FEW = ("default", "secrets", "smoke", "spot", "standalone", "two-models")
+EVERY = [
+    pytest.param(name, marks=() if name in FEW else pytest.mark.synth) for name in sorted(DOCUMENTS)
+]
 
 
 @cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Policy = Mapping[str, Any]
@@ -37,6 +38,11 @@ class Endpoint:
     address: str
     namespace: str | None = None
     labels: Labels = field(default_factory=dict)
+
+    @cached_property
+    def kind(self) -> tuple[str | None, frozenset[tuple[str, str]]]:
+        """What selectors tell it by."""
+        return self.namespace, frozenset(self.labels.items())
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Network:
             for name, labels in namespaces.items()
         }
         self._isolating: dict[Any, list[Policy]] = {}
+        self._between: dict[Any, list[Mapping[str, Any]]] = {}
 
     def admits(self, source: Endpoint, target: Endpoint, port: Port) -> bool:
         """Tell whether a connection is possible."""
@@ -74,7 +81,7 @@ class Network:
 
     def policies_of(self, pod: Endpoint, direction: str) -> list[Policy]:
         """Return the policies that isolate a pod for ``Ingress`` or ``Egress``."""
-        key = (pod.namespace, frozenset(pod.labels.items()), direction)
+        key = (pod.kind, direction)
         if key not in self._isolating:
             self._isolating[key] = [
                 policy
@@ -89,10 +96,17 @@ class Network:
         self, pod: Endpoint, other: Endpoint, port: Port, direction: str, rules: str, peers: str
     ) -> bool:
         isolating = self.policies_of(pod, direction)
+        # The same for every port.
+        key = (pod.kind, direction, other.kind, other.address)
+        if key not in self._between:
+            self._between[key] = [
+                rule
+                for policy in isolating
+                for rule in policy["spec"].get(rules, [])
+                if self._is_peer(policy, rule.get(peers), other)
+            ]
         return not isolating or any(
-            _on_port(rule.get("ports"), port) and self._is_peer(policy, rule.get(peers), other)
-            for policy in isolating
-            for rule in policy["spec"].get(rules, [])
+            _on_port(rule.get("ports"), port) for rule in self._between[key]
         )
 
     def _is_peer(

@@ -13,7 +13,7 @@ import yaml
 
 from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.k8s.render import Manifest
-from tests.manifests.deployments import DOCUMENTS, charts, configuration
+from tests.manifests.deployments import DOCUMENTS, EVERY, charts, configuration
 from tests.manifests.policies import Endpoint, Network, Port
 from tests.synth import ROOT, charts_of
 
@@ -111,7 +111,7 @@ class World:
         }
 
 
-@pytest.mark.parametrize("name", [*sorted(DOCUMENTS), *FILES])
+@pytest.mark.parametrize("name", [*EVERY, *FILES])
 def test_exactly_the_listed_flows_are_admitted(name: str) -> None:
     world = World(name)
     admitted, expected = world.admitted(), world.expected()
@@ -119,7 +119,7 @@ def test_exactly_the_listed_flows_are_admitted(name: str) -> None:
     assert expected - admitted == set(), "listed, not admitted"
 
 
-@pytest.mark.parametrize("name", [*sorted(DOCUMENTS), *FILES])
+@pytest.mark.parametrize("name", [*EVERY, *FILES])
 def test_every_workload_and_address_is_in_the_matrix(name: str) -> None:
     world = World(name)
     absent = set(world.places) - world.names

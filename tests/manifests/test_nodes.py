@@ -191,6 +191,7 @@ def test_no_pod_has_longer_than_its_node(deployment: str) -> None:
                 assert limit > pod["terminationGracePeriodSeconds"]
 
 
+@pytest.mark.synth
 @pytest.mark.parametrize(
     # Base + burst + overflow nodes, all within maxNodes.
     ("gpu", "burst", "overflow"),

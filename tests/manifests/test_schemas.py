@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,13 @@ def custom_schemas() -> dict[tuple[str, str], jsonschema.Draft202012Validator]:
 
 def check(manifest: dict[str, Any]) -> None:
     """Raise unless the manifest is valid, unknown keys and unknown kinds included."""
+    _check(json.dumps(manifest))
+
+
+# Most objects are the same in many deployments.
+@cache
+def _check(text: str) -> None:
+    manifest = json.loads(text)
     custom = custom_schemas().get((manifest["apiVersion"], manifest["kind"]))
     if custom is not None:
         custom.validate(manifest)

@@ -25,7 +25,13 @@ CHARTS = "charts"
 """What the readers of manifests are noted under, beside the names of the stacks."""
 
 # Functions that make an app: what they return depends on the configuration alone.
-_APPS = (("tests.synth", "stacks_of"), ("tests.template.foundation", "foundation"))
+_APPS = (
+    ("tests.synth", "stacks_of"),
+    *(
+        ("tests.template.foundation", name)
+        for name in ("foundation", "network_of", "registry_of", "data_of", "edge_of")
+    ),
+)
 
 
 class Injection:
@@ -185,7 +191,7 @@ class Injection:
         return app
 
     def _mean(self, app: Any) -> None:
-        for stack in vars(app).values():
+        for stack in [app] if isinstance(app, cdk.Stack) else vars(app).values():
             if isinstance(stack, cdk.Stack):
                 self._meant[id(stack)] = stack
                 root: Any = stack.node.root

@@ -58,7 +58,9 @@ class Rendered:
     charts: tuple[RenderedChart, ...]
 
 
-@pytest.fixture(scope="module", params=["default", "production"])
+@pytest.fixture(
+    scope="module", params=["default", pytest.param("production", marks=pytest.mark.synth)]
+)
 def rendered(request: pytest.FixtureRequest) -> Rendered:
     """Templates as the app writes them, and charts, of a file in config/."""
     config = load_configuration(ROOT / "config" / f"{request.param}.yaml")

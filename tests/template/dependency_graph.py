@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ class DependencyGraph:
     def __init__(self, templates: dict[str, Template], order: dict[str, set[str]]) -> None:
         self.stacks = {name: Resources(template) for name, template in templates.items()}
         self.order = {name: set(earlier) for name, earlier in order.items()}
+        # Resolving properties is most of the time of a rule, and rules ask for few types.
+        self._properties: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
         self.direct: dict[Node, set[str]] = {
             Node(stack, name): resources._direct(name)
             for stack, resources in self.stacks.items()
@@ -61,12 +64,13 @@ class DependencyGraph:
 
     def of_type(self, kind: str, **properties: Any) -> list[Node]:
         """Return resources of a type whose properties have the values given."""
-        return [
-            Node(stack, name)
-            for stack, resources in self.stacks.items()
-            for name in resources.ids(kind)
-            if properties.items() <= resources.properties(name).items()
-        ]
+        if kind not in self._properties:
+            self._properties[kind] = [
+                (Node(stack, name), resources.properties(name))
+                for stack, resources in self.stacks.items()
+                for name in resources.ids(kind)
+            ]
+        return [node for node, own in self._properties[kind] if properties.items() <= own.items()]
 
     def one(self, kind: str, **properties: Any) -> Node:
         """Return the only resource of a type with the values given."""
@@ -96,7 +100,7 @@ class DependencyGraph:
         """Return whether a resource is created after another, and deleted before it."""
         if later.stack == earlier.stack:
             return earlier.id in self._reached(later)
-        return earlier.stack in _closure(later.stack, self.order)
+        return earlier.stack in _closure(later.stack, self.order.__getitem__)
 
     def cut(self, later: Node, earlier: Node) -> None:
         """Remove what makes one resource wait for another's stack or, within one, for any."""
@@ -107,21 +111,18 @@ class DependencyGraph:
 
     def cycles(self) -> list[str]:
         """Return stacks and resources that wait for themselves."""
-        found = [name for name in STACKS if name in _closure(name, self.order)]
+        found = [name for name in STACKS if name in _closure(name, self.order.__getitem__)]
         return found + [node.id for node in self.direct if node.id in self._reached(node)]
 
     def _reached(self, node: Node) -> set[str]:
-        edges = {
-            other.id: needed for other, needed in self.direct.items() if other.stack == node.stack
-        }
-        return _closure(node.id, edges)
+        return _closure(node.id, lambda name: self.direct[Node(node.stack, name)])
 
 
-def _closure(start: str, edges: dict[str, set[str]]) -> set[str]:
+def _closure(start: str, edges: Callable[[str], set[str]]) -> set[str]:
     found: set[str] = set()
     waiting = [start]
     while waiting:
-        for name in edges[waiting.pop()] - found:
+        for name in edges(waiting.pop()) - found:
             found.add(name)
             waiting.append(name)
     return found

@@ -1,4 +1,7 @@
-"""The five stacks below and beside the cluster, in an app of their own, and how to read them."""
+"""The five stacks below and beside the cluster, in apps of their own, and how to read them.
+
+A test that reads one stack makes that one, with what it stands on: a third of the time of all five.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from sonic_eks.stacks.edge import EdgeStack
 from sonic_eks.stacks.network import NetworkStack
 from sonic_eks.stacks.registry import RegistryStack
 from sonic_eks.stacks.weights import WeightsStack
-from tests.synth import cdk_context
+from tests.synth import cdk_context, once
 
 ACCOUNT = "111122223333"
 CLUSTER_SECURITY_GROUP = "sg-0c105e00000000000"
@@ -41,25 +44,64 @@ class Foundation:
         return (self.network, self.registry, self.data, self.weights, self.edge)
 
 
+@once
+def network_of(config: Configuration) -> NetworkStack:
+    """Return the Network stack of `config` alone."""
+    return _network(cdk.App(context=cdk_context()), config)
+
+
+@once
+def registry_of(config: Configuration) -> RegistryStack:
+    """Return the Registry stack of `config` alone."""
+    return _registry(cdk.App(context=cdk_context()), config)
+
+
+@once
+def data_of(config: Configuration) -> DataStack:
+    """Return the Data stack of `config` alone."""
+    return _data(cdk.App(context=cdk_context()), config)
+
+
+@once
+def edge_of(config: Configuration) -> EdgeStack:
+    """Return the Edge stack of `config` on its Network stack, as in `foundation`."""
+    app = cdk.App(context=cdk_context())
+    return _edge(app, config, _network(app, config))
+
+
 def foundation(config: Configuration, *, outdir: Path | None = None) -> Foundation:
     """Return the stacks of `config`, with a security group in place of the cluster's."""
     app = cdk.App(context=cdk_context(), outdir=None if outdir is None else str(outdir))
-    name = config.deployment.name
-    network = NetworkStack(app, f"{name}-network", config=config)
-    registry = RegistryStack(app, f"{name}-registry", config=config, catalogue=Catalogue(config))
-    data = DataStack(app, f"{name}-data", config=config)
+    network, registry, data = _network(app, config), _registry(app, config), _data(app, config)
     weights = WeightsStack(
         app,
-        f"{name}-weights",
+        f"{config.deployment.name}-weights",
         config=config,
         vpc=network.vpc,
         subnet=network.gpu_subnet,
         clients=[network.gpu_subnet, network.serving_subnet],
         bucket=data.bucket,
     )
-    edge = EdgeStack(
+    return Foundation(app, network, registry, data, weights, _edge(app, config, network))
+
+
+def _network(app: cdk.App, config: Configuration) -> NetworkStack:
+    return NetworkStack(app, f"{config.deployment.name}-network", config=config)
+
+
+def _registry(app: cdk.App, config: Configuration) -> RegistryStack:
+    name = f"{config.deployment.name}-registry"
+    return RegistryStack(app, name, config=config, catalogue=Catalogue(config))
+
+
+def _data(app: cdk.App, config: Configuration) -> DataStack:
+    return DataStack(app, f"{config.deployment.name}-data", config=config)
+
+
+def _edge(app: cdk.App, config: Configuration, network: NetworkStack) -> EdgeStack:
+    return EdgeStack(
         app,
-        f"{name}-edge",
+        f"{config.deployment.name}-edge",
         config=config,
         vpc=network.vpc,
         subnet=network.serving_subnet,
@@ -67,7 +109,6 @@ def foundation(config: Configuration, *, outdir: Path | None = None) -> Foundati
             network, "Cluster", CLUSTER_SECURITY_GROUP
         ),
     )
-    return Foundation(app, network, registry, data, weights, edge)
 
 
 def resources(template: Template, resource_type: str) -> Resources:

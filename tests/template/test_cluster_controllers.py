@@ -309,6 +309,7 @@ def test_the_target_group_carries_the_tag_that_the_policy_asks_for(
         assert {"Key": "sonic-eks:deployment", "Value": "sonic"} in group["Tags"]
 
 
+@pytest.mark.synth
 def test_an_account_in_the_configuration_is_in_the_addresses(
     default_config: Configuration,
 ) -> None:

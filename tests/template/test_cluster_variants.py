@@ -16,6 +16,8 @@ from sonic_eks.config import Configuration
 from tests.cloudformation import Resources, iam_size
 from tests.synth import changed, stacks_of
 
+pytestmark = pytest.mark.synth
+
 # IAM quotas: characters of a managed policy, of a role's inline policies together, of a role
 # name and an instance profile's; Amazon SQS quotas; EKS and CloudWatch Logs API references.
 MAX_MANAGED_POLICY = 6144

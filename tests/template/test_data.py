@@ -10,7 +10,7 @@ from aws_cdk.assertions import Template
 
 from sonic_eks.config import Configuration
 from tests.synth import changed
-from tests.template.foundation import ACCOUNT, foundation, only, resources
+from tests.template.foundation import ACCOUNT, data_of, only, resources
 
 # FSx for Lustre user guide, "Using service-linked roles": the role of a linked file system.
 FSX_ROLE = (
@@ -37,7 +37,7 @@ def in_region(config: Configuration, region: str) -> Template:
     config = changed(
         config, deployment={"region": region, "account": ACCOUNT}, network={"zones": zones}
     )
-    return Template.from_stack(foundation(config).data)
+    return Template.from_stack(data_of(config))
 
 
 def admits(statement: dict[str, Any], context: dict[str, str]) -> bool:

@@ -17,7 +17,7 @@ from tests.synth import changed, stacks_of
 from tests.template.foundation import (
     ACCOUNT,
     CLUSTER_SECURITY_GROUP,
-    foundation,
+    edge_of,
     only,
     produced,
     resources,
@@ -28,7 +28,7 @@ CERTIFICATE = f"arn:aws:acm:us-east-1:{ACCOUNT}:certificate/0f0f0f0f-0000-4000-8
 
 
 def edge(config: Configuration, **sections: Any) -> Template:
-    return Template.from_stack(foundation(changed(config, **sections)).edge)
+    return Template.from_stack(edge_of(changed(config, **sections)))
 
 
 def listener(template: Template) -> dict[str, Any]:

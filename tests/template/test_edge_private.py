@@ -11,7 +11,7 @@ from sonic_eks.config import Configuration
 from tests.cloudformation import Resources
 from tests.expected import networking as expected
 from tests.synth import changed
-from tests.template.foundation import ACCOUNT, foundation
+from tests.template.foundation import ACCOUNT, edge_of
 
 BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 ENFORCE = "EnforceSecurityGroupInboundRulesOnPrivateLinkTraffic"
@@ -23,7 +23,7 @@ def principal(partition: str = "aws") -> str:
 
 
 def edge(config: Configuration, **edge: Any) -> Resources:
-    return Resources(Template.from_stack(foundation(changed(config, edge=edge)).edge))
+    return Resources(Template.from_stack(edge_of(changed(config, edge=edge))))
 
 
 @pytest.mark.parametrize("accept", [None, True, False])
@@ -81,9 +81,9 @@ def test_callers_learn_the_name_of_the_service(
         deployment={"region": region, "account": account},
         network={"zones": [f"{region}a", f"{region}b"]},
     )
-    template = foundation(
+    template = edge_of(
         changed(config, edge={"privateLink": {"allowedPrincipalArns": [principal(partition)]}})
-    ).edge
+    )
     resources = Resources(Template.from_stack(template), partition=partition, region=region)
     (service,) = resources.ids("AWS::EC2::VPCEndpointService")
     output = resources.resolve(resources.template["Outputs"]["EndpointServiceName"]["Value"])

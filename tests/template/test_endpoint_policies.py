@@ -14,7 +14,7 @@ from tests.expected import networking as expected
 from tests.iam_evaluator import Decision, Request, evaluate
 from tests.policies import policies_of as policies_in
 from tests.synth import ROOT, changed
-from tests.template.foundation import ACCOUNT, foundation
+from tests.template.foundation import ACCOUNT, network_of
 
 FOREIGN = "999900001111"
 REGIONS = list(expected.S3_ENDPOINT_OBJECTS)
@@ -30,7 +30,7 @@ def policies_of(config: Configuration) -> Policies:
     """Return the policy of every endpoint by the end of its service's name."""
     region = config.deployment.region
     resources = Resources(
-        Template.from_stack(foundation(config).network),
+        Template.from_stack(network_of(config)),
         partition=PARTITIONS[region],
         region=region,
     )

@@ -11,8 +11,6 @@ import pytest
 import yaml
 from aws_cdk import cx_api
 from aws_cdk.assertions import Template
-from cfnlint import api as cfn_lint
-from cfnlint.config import ManualArgs
 
 from sonic_eks.config import Configuration
 from sonic_eks.names import STACKS
@@ -77,6 +75,10 @@ def test_manifests_fit_the_handlers_payload(templates: dict[str, Template]) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", STACKS)
 def test_cfn_lint_finds_only_what_is_explained(bodies: dict[str, str], stack: str) -> None:
+    # It takes most of a second to import, in every process that collects this file.
+    from cfnlint import api as cfn_lint
+    from cfnlint.config import ManualArgs
+
     accepted = yaml.safe_load((ROOT / "tests" / "expected" / "cfn_lint.yaml").read_text())
     accepted = {(entry["rule"], entry["resource"]) for entry in accepted if entry["stack"] == stack}
     resources = json.loads(bodies[stack])["Resources"]
@@ -154,6 +156,7 @@ def test_resources_carry_the_deployments_tags(templates: dict[str, Template], st
     assert tagged or stack == "workload"
 
 
+@pytest.mark.synth
 def test_configured_tags_reach_the_resources(default_config: Configuration) -> None:
     config = changed(default_config, tags={"cost-center": "voice"})
     template = Template.from_stack(stacks_of(config).data)

@@ -14,7 +14,7 @@ from sonic_eks.config.network import ExistingVpc
 from tests.cloudformation import Resources
 from tests.expected import networking as expected
 from tests.synth import ROOT, changed
-from tests.template.foundation import Foundation, foundation, rules
+from tests.template.foundation import Foundation, foundation, network_of, rules
 
 SERVICES = [*expected.INTERFACE_ENDPOINTS, "s3"]
 
@@ -34,7 +34,7 @@ def existing_of(config: Configuration) -> ExistingVpc:
 
 
 def network(config: Configuration) -> Resources:
-    return Resources(Template.from_stack(foundation(config).network))
+    return Resources(Template.from_stack(network_of(config)))
 
 
 def endpoints(resources: Resources) -> dict[str, dict[str, Any]]:

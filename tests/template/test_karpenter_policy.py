@@ -12,8 +12,8 @@ from aws_cdk import aws_iam as iam
 
 from sonic_eks.constructs.karpenter_policy import KarpenterStatements
 from tests.cloudformation import iam_size
-from tests.conftest import ROOT
 from tests.iam_evaluator import Decision, Request, evaluate
+from tests.synth import ROOT
 
 # IAM quotas ("IAM and AWS STS quotas"): characters of a managed policy, without white space.
 MAX_MANAGED_POLICY = 6144

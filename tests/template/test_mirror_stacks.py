@@ -88,6 +88,7 @@ def test_wait_starts_that_build_and_reads_its_log(
     assert builds == {"Fn::GetAtt": [project, "Arn"]}
 
 
+@pytest.mark.synth
 def test_there_is_no_build_where_none_is_asked_for(default_config: Configuration) -> None:
     stacks = stacks_of(changed(default_config, registry={"mirrorOnDeploy": False}))
     assert "mirror" not in stacks.by_name

@@ -15,7 +15,7 @@ from sonic_eks.config import Configuration, load_configuration
 from sonic_eks.stacks.network import NetworkStack
 from tests.expected import networking as expected
 from tests.synth import ROOT, changed
-from tests.template.foundation import ACCOUNT, foundation, only, resources, rules
+from tests.template.foundation import ACCOUNT, network_of, only, resources, rules
 
 AIR_GAPPED = {"license": {"mode": "airGapped", "dataPath": "/data"}}
 
@@ -113,7 +113,7 @@ def describe(stack: NetworkStack, config: Configuration) -> Network:
 def networks(default_config: Configuration) -> dict[str, Network]:
     configs = {name: changed(default_config, **changes) for name, changes in VARIANTS.items()}
     configs |= {name: load_configuration(ROOT / "config" / f"{name}.yaml") for name in FILES}
-    return {name: describe(foundation(config).network, config) for name, config in configs.items()}
+    return {name: describe(network_of(config), config) for name, config in configs.items()}
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_an_endpoint_keeps_to_the_zones_of_its_service(default_config: Configura
     zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
     only_in = {"eks-auth": ["us-east-1c"], "sqs": ["us-east-1b", "us-east-1a"]}
     config = changed(default_config, network={"zones": zones, "endpointZones": only_in})
-    network = describe(foundation(config).network, config)
+    network = describe(network_of(config), config)
     for service, endpoint in network.interfaces().items():
         found = [network.subnets[subnet["Ref"]] for subnet in endpoint["SubnetIds"]]
         expected_zones = sorted(only_in.get(service, zones))
@@ -261,7 +261,7 @@ def test_default_security_group_is_closed(network: Network) -> None:
 @pytest.mark.parametrize("days", [1, 365])
 def test_flow_logs_keep_all_traffic(default_config: Configuration, days: int) -> None:
     config = changed(default_config, network={"flowLogRetentionDays": days})
-    template = Template.from_stack(foundation(config).network)
+    template = Template.from_stack(network_of(config))
     (vpc,) = resources(template, "AWS::EC2::VPC")
     (group,) = resources(template, "AWS::Logs::LogGroup")
     log = only(template, "AWS::EC2::FlowLog")["Properties"]
@@ -296,7 +296,7 @@ def log_role(network: Network) -> dict[str, Any]:
 def test_every_role_has_the_permissions_boundary(default_config: Configuration) -> None:
     boundary = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
     config = changed(default_config, deployment={"permissionsBoundaryArn": boundary})
-    roles = resources(Template.from_stack(foundation(config).network), "AWS::IAM::Role")
+    roles = resources(Template.from_stack(network_of(config)), "AWS::IAM::Role")
     assert len(roles) == 2
     for role in roles.values():
         assert role["Properties"]["PermissionsBoundary"] == boundary

@@ -131,6 +131,7 @@ def test_taints(groups: dict[str, Group]) -> None:
     }
 
 
+@pytest.mark.synth
 def test_sizes_are_fixed_and_configured(default_config: Configuration) -> None:
     config = changed(
         default_config,
@@ -223,6 +224,7 @@ def test_without_a_reservation_ec2_chooses(groups: dict[str, Group]) -> None:
         assert "CapacityType" not in group.group, "on-demand is what EKS does by itself"
 
 
+@pytest.mark.synth
 def test_only_the_gpu_base_is_launched_into_its_reservation(default_config: Configuration) -> None:
     reservation = "cr-0123456789abcdef0"
     config = changed(default_config, nodes={"gpu": {"baseReservationId": reservation}})

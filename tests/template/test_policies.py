@@ -6,7 +6,6 @@ import json
 from functools import cache
 from typing import Any
 
-import parliament
 import pytest
 import yaml
 from aws_cdk.assertions import Template
@@ -45,6 +44,8 @@ def policies() -> dict[str, list[Policy]]:
 @cache
 def _findings(text: str) -> list[tuple[str, int]]:
     """Return the issues that parliament finds and the lines that they are about."""
+    import parliament  # late: it takes long, and only slow tests read policies
+
     found = parliament.analyze_policy_string(text).findings
     return [(finding.issue, finding.location.get("line") or 0) for finding in found]
 

@@ -12,7 +12,7 @@ from sonic_eks.catalogue import Catalogue
 from sonic_eks.config import Configuration
 from tests.cloudformation import Resources
 from tests.synth import changed
-from tests.template.foundation import foundation, only, resources
+from tests.template.foundation import only, registry_of, resources
 
 # Amazon ECR API reference, CreateRepository, repositoryName: pattern and length.
 REPOSITORY_NAME = re.compile(
@@ -26,7 +26,7 @@ def repositories(template: Template) -> list[dict[str, Any]]:
 
 
 def names(config: Configuration) -> list[str]:
-    template = Template.from_stack(foundation(config).registry)
+    template = Template.from_stack(registry_of(config))
     return [repository["Properties"]["RepositoryName"] for repository in repositories(template)]
 
 
@@ -98,7 +98,7 @@ def test_named_accounts_may_pull_and_nothing_else(
         network={"zones": [f"{region}a", f"{region}b"]},
         registry={"pullAccountIds": ["444455556666", "777788889999"]},
     )
-    found = repositories(Template.from_stack(foundation(config).registry))
+    found = repositories(Template.from_stack(registry_of(config)))
     assert len(found) > 10
     for repository in found:
         (statement,) = repository["Properties"]["RepositoryPolicyText"]["Statement"]
@@ -125,7 +125,7 @@ def test_own_repositories_are_replicated_and_no_others(default_config: Configura
     config = changed(
         default_config, deployment={"name": "voice"}, registry={"replicateTo": regions}
     )
-    template = Template.from_stack(foundation(config).registry)
+    template = Template.from_stack(registry_of(config))
     replication = only(template, "AWS::ECR::ReplicationConfiguration")["Properties"]
     (rule,) = replication["ReplicationConfiguration"]["Rules"]
     account = {"Ref": "AWS::AccountId"}

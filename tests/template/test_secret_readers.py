@@ -160,6 +160,7 @@ def test_keys_open_these_secrets_through_secrets_manager_alone(
     assert decide(role, "kms:Decrypt", KEY, **other) is DENY
 
 
+@pytest.mark.synth
 def test_without_keys_nothing_is_decrypted() -> None:
     role = role_of(workload_of(DOCUMENT), "sonic-api")
     context = {"kms:ViaService": "secretsmanager.us-east-1.amazonaws.com"}
@@ -168,6 +169,7 @@ def test_without_keys_nothing_is_decrypted() -> None:
     assert decide(role, "kms:Decrypt", KEY, **context) is DENY
 
 
+@pytest.mark.synth
 @pytest.mark.parametrize("suffix", ["amazonaws.com", "amazonaws.com.cn"])
 def test_in_china_either_name_of_the_service_will_do(suffix: str) -> None:
     def there(arn: str) -> str:
@@ -185,6 +187,7 @@ def test_in_china_either_name_of_the_service_will_do(suffix: str) -> None:
     assert decide(role, "kms:Decrypt", there(KEY), **context) is ALLOW
 
 
+@pytest.mark.synth
 def test_the_longest_policy_is_one_that_iam_takes() -> None:
     # 4,000 characters of ARNs and ten multi-region keys: what the configuration takes at most.
     def there(arn: str) -> str:
@@ -225,6 +228,6 @@ def test_pods_start_after_their_identity_and_end_before_it(
             assert graph.is_after(pods, node)
 
 
-def test_a_deployment_without_secrets_has_no_reader(default_config: Configuration) -> None:
-    workload = Resources(Template.from_stack(stacks_of(default_config).workload))
+def test_a_deployment_without_secrets_has_no_reader(templates: dict[str, Template]) -> None:
+    workload = Resources(templates["workload"])
     assert workload.ids("AWS::EKS::PodIdentityAssociation") == []

@@ -58,6 +58,7 @@ def test_every_stateful_resource_is_pinned(templates: dict[str, Template]) -> No
     assert new == []
 
 
+@pytest.mark.synth
 @pytest.mark.parametrize(
     "changes",
     [

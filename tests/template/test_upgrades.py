@@ -52,6 +52,7 @@ def groups(resources: Resources, generation: int | None = None) -> dict[str, dic
     }
 
 
+@pytest.mark.synth
 def test_addons_are_pinned_where_the_configuration_says_so() -> None:
     addons = cluster(("cluster.addonVersions", PINS)).by(ADDON, "AddonName")
     assert {name: a.get("AddonVersion") for name, a in addons.items()} == {
@@ -60,6 +61,7 @@ def test_addons_are_pinned_where_the_configuration_says_so() -> None:
     assert set(addons) == set(ADDONS), "each of them can be pinned, and no other"
 
 
+@pytest.mark.synth
 def test_every_addon_can_be_pinned() -> None:
     pins = {name: f"v1.35.0-eksbuild.{number}" for number, name in enumerate(ADDONS)}
     addons = cluster(("cluster.addonVersions", pins)).by(ADDON, "AddonName")
@@ -75,6 +77,7 @@ def test_rolling_groups_follow_the_cluster_and_their_template() -> None:
         assert "sonic-eks/generation" not in group["Labels"]
 
 
+@pytest.mark.synth
 @pytest.mark.parametrize("generations", [[1], [1, 2]])
 def test_replaced_groups_are_never_updated_in_place(generations: list[int]) -> None:
     before = groups(cluster(*REPLACED, ("nodes.generations", [1])), 1)
@@ -90,6 +93,7 @@ def test_replaced_groups_are_never_updated_in_place(generations: list[int]) -> N
         assert after[pool]["LaunchTemplate"]["Version"] == "1"
 
 
+@pytest.mark.synth
 def test_a_new_generation_stands_beside_the_old_one() -> None:
     resources = cluster(*REPLACED, *NEWER, ("nodes.generations", [1, 2]))
     old, new = groups(resources, 1), groups(resources, 2)
@@ -107,6 +111,7 @@ def test_a_new_generation_stands_beside_the_old_one() -> None:
     assert new["system"]["id"] in resources.needs(ids["coredns"])
 
 
+@pytest.mark.synth
 def test_an_old_generation_goes_alone() -> None:
     both = cluster(*REPLACED, *NEWER, ("nodes.generations", [1, 2]))
     after = cluster(*REPLACED, *NEWER, ("nodes.generations", [2]))

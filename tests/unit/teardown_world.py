@@ -1,7 +1,8 @@
 """An account in which a stack is being deleted and nodes drain, on a clock of its own.
 
 The clients are boto3's own, with parameter validation, paginators and errors; only what would go
-over the network is answered here.
+over the network is answered here. They take long to make, so one set serves a process: what they
+ask is answered by the world that was made last.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 
@@ -65,6 +67,8 @@ class World:
         Instances.
     """
 
+    last: ClassVar[World]
+
     def __init__(
         self, *stacks: FakeStack, instances: tuple[FakeInstance, ...] = (), on_delete: Any = None
     ) -> None:
@@ -84,7 +88,8 @@ class World:
         self.errors: dict[str, tuple[str, str]] = {}
         self.on_delete: Callable[[World], None] | None = on_delete
         self.clock = Clock(now=lambda: self.now, sleep=self._sleep)
-        self.clients = Clients(**{name: self._client(name) for name in SERVICES})
+        self.clients = clients()
+        World.last = self
 
     def asked(self, operation: str) -> list[dict[str, Any]]:
         """Return the parameters of every call of an operation."""
@@ -98,23 +103,13 @@ class World:
         assert self.now < 24 * 3600, "it waits for ever"
         self.now += seconds
 
-    def _client(self, service: str) -> Any:
-        client = boto3.client(
-            service, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-        )
+    def remember(self, operation: str, params: dict[str, Any]) -> None:
+        """Note a call with its parameters, before they are validated."""
+        self._last = params
+        self.calls.append((operation, params))
 
-        def answer(model: Any, params: Any, **_: Any) -> tuple[Any, dict[str, Any]]:
-            return self._answer(service, model.name)
-
-        def remember(params: dict[str, Any], model: Any, **_: Any) -> None:
-            self._last = params
-            self.calls.append((model.name, params))
-
-        client.meta.events.register(f"provide-client-params.{service}.*", remember)
-        client.meta.events.register(f"before-call.{service}.*", answer)
-        return client
-
-    def _answer(self, service: str, operation: str) -> tuple[Any, dict[str, Any]]:
+    def answer(self, service: str, operation: str) -> tuple[Any, dict[str, Any]]:
+        """Return what a service says to the call noted last."""
         if operation in self.errors:
             return _error(*self.errors[operation])
         method = getattr(self, f"_{service}_{operation}")
@@ -312,3 +307,25 @@ def group_arn(name: str) -> str:
 def _error(code: str, message: str) -> tuple[Any, dict[str, Any]]:
     body = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
     return SimpleNamespace(status_code=400), body
+
+
+@cache
+def clients() -> Clients:
+    """Return a client of each service."""
+    return Clients(**{name: _client(name) for name in SERVICES})
+
+
+def _client(service: str) -> Any:
+    client = boto3.client(
+        service, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+
+    def answer(model: Any, params: Any, **_: Any) -> tuple[Any, dict[str, Any]]:
+        return World.last.answer(service, model.name)
+
+    def remember(params: dict[str, Any], model: Any, **_: Any) -> None:
+        World.last.remember(model.name, params)
+
+    client.meta.events.register(f"provide-client-params.{service}.*", remember)
+    client.meta.events.register(f"before-call.{service}.*", answer)
+    return client

@@ -349,6 +349,7 @@ def test_the_report_holds_plots_and_figures(run: Run, tmp_path: Path) -> None:
     assert html.index("Time to first byte against generations in progress") < html.index("<table")
 
 
+@pytest.mark.slow  # matplotlib
 def test_the_plots_show_valid_runs_the_objective_and_gaps_for_never(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_file_that_is_no_template_is_one_line(run: Run, tmp_path: Path, templa
     assert "not a template" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -281,6 +282,7 @@ def test_a_full_disk_is_one_line(command: str) -> None:
     assert "the output cannot be written: No space left on device" in line
 
 
+@pytest.mark.slow
 def test_values_are_shown_as_utf8_in_any_locale(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(Path(DEFAULT).read_text() + "api: {env: {NAME: é}}\n")

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,7 @@ def imports_of(tree: ast.AST, known: set[str]) -> set[str]:
     return found
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """Return what each of our modules imports of the others."""
     trees = {

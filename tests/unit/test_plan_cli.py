@@ -329,6 +329,7 @@ def test_prices_and_configurations_that_are_not_there(run: Run, tmp_path: Path) 
     refused(run(tmp_path / "none.yaml"), "cannot be read")
 
 
+@pytest.mark.slow  # matplotlib
 def test_out_writes_the_figure_and_names_it(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     status, told, err = run(DEFAULT, "--out", out)

@@ -15,13 +15,16 @@ import typer
 
 from sonic_eks.cli import main as cli
 from sonic_eks.cli import teardown as command
+from sonic_eks.k8s import render
 from sonic_eks.teardown.run import Teardown
-from tests.synth import ROOT
+from tests.synth import ROOT, charts_of, once
 from tests.unit.teardown_world import FakeInstance, FakeStack, World
 
 Run = Callable[..., tuple[int, str, str]]
 OWN = {"karpenter.sh/nodepool": "gpu-burst", "kubernetes.io/cluster/sonic": "owned"}
 DEFAULT = str(ROOT / "config" / "default.yaml")
+
+charts_once = once(charts_of)
 
 
 @pytest.fixture
@@ -35,6 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         initial(self, deployment, **{**options, "clock": world.clock})  # type: ignore[arg-type]
 
     monkeypatch.setattr(Teardown, "__init__", on_the_worlds_clock)
+    monkeypatch.setattr(render, "render_charts", lambda config, catalogue: charts_once(config))
     return world
 
 

@@ -13,7 +13,7 @@ from sonic_eks.names import Names
 from sonic_eks.teardown import karpenter, leftovers
 from sonic_eks.teardown.leftovers import Remains
 
-AMI = "ami-12c6146b"  # one that moto knows
+AMI = "ami-12c6146b"
 OWN = {"karpenter.sh/nodepool": "gpu-burst", "kubernetes.io/cluster/voice": "owned"}
 STRANGERS = [
     {"karpenter.sh/nodepool": "gpu-burst", "kubernetes.io/cluster/voice-eu": "owned"},
@@ -24,8 +24,10 @@ STRANGERS = [
 
 
 @pytest.fixture
-def ec2() -> Iterator[Any]:
-    """An empty account."""
+def ec2(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An empty account, in which any image may be named."""
+    # moto reads thousands of them otherwise, for each test and region.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     with mock_aws():
         yield boto3.client("ec2", region_name="us-east-1")
 
