@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sonic_eks.bench.record import Generation, Outcome
 from sonic_eks.verify_drain.findings import CapacitySeen, OverCapacity
@@ -69,11 +69,35 @@ class Attempt:
 
 
 async def all_ended(attempts: Sequence[Attempt]) -> None:
-    """Wait for the end of all of them."""
-    for one in attempts:
-        if one.task is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await one.task
+    """Wait for the end of all of them, by themselves or cancelled."""
+    tasks = [one.task for one in attempts if one.task is not None]
+    if tasks:
+        # To await a task and forgive its cancellation would forgive Ctrl-C as well.
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+
+
+async def go_on() -> None:
+    """Raise the cancellation of the caller, also one that something took for its own.
+
+    For the moment before what cannot be taken back: after Ctrl-C nothing is ended.
+    """
+    await asyncio.sleep(0)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await what has to be done, also when the caller is cancelled meanwhile, once."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 def classify_capacity(attempts: Sequence[Attempt]) -> CapacitySeen:

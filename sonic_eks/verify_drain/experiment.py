@@ -15,7 +15,7 @@ from sonic_eks.bench.protocol import Transport, longest_seconds
 from sonic_eks.bench.record import Failure, Generation, Outcome
 from sonic_eks.bench.texts import TEXTS
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
-from sonic_eks.verify_drain.attempt import Attempt, all_ended, classify_capacity
+from sonic_eks.verify_drain.attempt import Attempt, all_ended, classify_capacity, go_on, to_its_end
 from sonic_eks.verify_drain.doubts import doubt
 from sonic_eks.verify_drain.findings import CapacitySeen, Findings, OverCapacity
 from sonic_eks.verify_drain.subject import Subject
@@ -111,6 +111,7 @@ class Experiment:
                     # What was learned before is worth having.
                     findings.failed = str(error)
             findings.longest_gap_seconds = self._longest_gap()
+            await go_on()
             return findings
         finally:
             await self._stop()
@@ -154,6 +155,7 @@ class Experiment:
             try:
                 if subject.has_pre_stop:
                     self.say("it is marked as going")
+                    await go_on()
                     await subject.announce_end(self._longest(text))
                 beside = await self._beside(old)
                 served = sum(one.completed for one in beside), len(beside)
@@ -166,13 +168,14 @@ class Experiment:
                 _all_completed(old)
                 old = await self._begin(text, second)
                 self.say("SIGTERM")
+                await go_on()
                 await subject.terminate()
                 signalled = asyncio.get_running_loop().time()
                 new, exited = await self._watch(subject, old, signalled)
                 watched = asyncio.get_running_loop().time() - signalled
                 await _all_over(old, new)
             finally:
-                await subject.leave()
+                await to_its_end(subject.leave())
         times = Times(signalled, exited, watched, subject.late_seconds, patience_of(beside))
         seen, refusals = sum_up(old, new, times)
         findings.sigterm = seen
@@ -256,6 +259,8 @@ class Experiment:
             return new, ending.result() if ending.done() else None
         finally:
             ending.cancel()
+            # Nothing looks on, and what a last look failed with is no news.
+            await asyncio.gather(ending, return_exceptions=True)
 
     # ---- one generation
 

@@ -134,9 +134,15 @@ class Pod:
 
     async def leave(self) -> None:
         """See `Subject`."""
-        if self._prolonged:
-            # Its own grace period again; where it has ended there is nothing to do.
-            with contextlib.suppress(SonicEksError):
+        if not self._prolonged:
+            return
+        with contextlib.suppress(SonicEksError):
+            found = await self._get()
+            # Who was interrupted may not have marked it, and its name may be that of a new one.
+            if found is None or found["metadata"]["uid"] != self._uid:
+                return
+            if found["metadata"].get("deletionTimestamp"):
+                # Its own grace period again.
                 await self.kubectl.run(
                     *("delete", "pod", self.pod, "--wait=false", "--ignore-not-found"),
                     f"--grace-period={max(1, self._grace_seconds)}",

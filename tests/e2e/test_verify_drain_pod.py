@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -28,7 +27,7 @@ from sonic_eks.verify_drain.kubectl import Kubectl
 from sonic_eks.verify_drain.pod import Pod
 from sonic_eks.verify_drain.way import PortForwards
 from tests.standin.kubectl import Standin, installed, runs
-from tests.standin.process import ROOT, require_linux
+from tests.standin.process import require_linux
 from tests.standin.serving import Served, served
 
 pytestmark = pytest.mark.slow
@@ -167,23 +166,6 @@ def test_kubectl_does_not_see_the_key(
     assert KEY not in json.dumps(standin.asked)
 
 
-def test_ctrl_c_leaves_no_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are no part of the terminal's group, so they are ended one by one."""
-    monkeypatch.setenv("CARTESIA_API_KEY", KEY)
-    with pod_of(tmp_path, monkeypatch, "--on-sigterm", "ignore") as (service, standin):
-        command = [sys.executable, "-m", "sonic_eks.cli.main", "verify-drain", "--pod", "worker-1"]
-        options = ["--yes", "--characters", "20000", "--streams", "2", "--max-concurrency", "4"]
-        with subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE) as process:
-            until(lambda: Path(standin.folder, "asked").exists() and "delete" in verbs(standin))
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=20)
-        assert process.returncode == 130
-        assert said.decode().count("\n") == 1
-        assert not any(runs(pid) for pid in standin.pids)
-        assert runs(service.process.pid), "it was not sent SIGTERM yet"
-        assert "--grace-period=30" in standin.asked[-1], "and has its own time to end again"
-
-
 # ---- what kubectl does wrong
 
 
@@ -252,6 +234,23 @@ def test_a_grace_period_is_only_made_longer(
     again = [*delete, "--ignore-not-found", "--grace-period=899"]
     expected = [[*delete, "--grace-period=900"], again] if longer else [delete]
     assert [call for call in standin.asked if call[0] == "delete"] == expected
+
+
+def test_another_pod_of_its_name_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeper: int
+) -> None:
+    """As that of a StatefulSet, which comes as soon as the first has ended."""
+    standin = installed(Standin(str(tmp_path / "bin"), sleeper), monkeypatch)
+
+    async def scenario() -> None:
+        subject = Pod("worker-1", KUBECTL)
+        await subject.check()
+        await subject.announce_end(899.5)
+        installed(replace(standin, metadata={"uid": "2"}), monkeypatch)
+        await subject.leave()
+
+    asyncio.run(scenario())
+    assert verbs(standin).count("delete") == 1
 
 
 def test_who_else_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeper: int) -> None:

@@ -83,6 +83,11 @@ class Standin:
         return [json.loads(line)["arguments"][2:] for line in lines]
 
     @property
+    def marked(self) -> bool:
+        """Whether the pod was deleted."""
+        return Path(self.folder, "marked").exists()
+
+    @property
     def environments(self) -> list[dict[str, str]]:
         """Environment of each call."""
         lines = Path(self.folder, "asked").read_text().splitlines()
@@ -143,8 +148,9 @@ def get(standin: Standin, arguments: list[str]) -> None:
         {"preStop": {"httpGet": {"path": standin.hook_path}}} if standin.pre_stop else {}
     )
     owner = {"ownerReferences": [{"uid": "owner", "controller": True}]}
+    going = {"deletionTimestamp": "2026-11-30T00:00:00Z"} if standin.marked else {}
     pod = {
-        "metadata": {"name": "worker-1", "uid": "1", **owner, **standin.metadata},
+        "metadata": {"name": "worker-1", "uid": "1", **owner, **going, **standin.metadata},
         "spec": {
             "containers": [{"name": "worker", "lifecycle": hook}, {"name": "b"}],
             **standin.spec,
@@ -174,6 +180,7 @@ def get(standin: Standin, arguments: list[str]) -> None:
 def delete(standin: Standin, arguments: list[str]) -> None:
     """Mark it as going; without a preStop hook that lasts this is SIGTERM."""
     assert arguments[:3] == ["pod", "worker-1", "--wait=false"], arguments
+    Path(standin.folder, "marked").touch()
     if not standin.pre_stop or standin.hook_path == "/begin-drain":
         os.kill(standin.pid, signal.SIGTERM)
 
