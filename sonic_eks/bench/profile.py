@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from sonic_eks.config.profile import Percentiles, Point, Profile, no_profile
+from sonic_eks.config.profile import Profile, no_profile
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
 
 
@@ -77,19 +77,22 @@ def _counted(runs: dict[int, dict[str, Any]]) -> int:
     return min(int(one["generations"]) for one in runs.values())
 
 
-def _point(concurrency: int, one: dict[str, Any]) -> Point:
-    return Point(
-        concurrency=concurrency,
-        first_audio_ms=_percentiles(one["ttfb"], 1000, 1),
-        rtf=_percentiles(one["rtf"], 1, 3) if any(one["rtf"].values()) else None,
-        characters_per_second=_rounded(one["characters_per_second"], 1) or None,
-    )
+def _point(concurrency: int, one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "concurrency": concurrency,
+        "firstAudioMs": _percentiles(one["ttfb"], 1000, 1),
+        "rtf": _percentiles(one["rtf"], 1, 3) or None,
+        "charactersPerSecond": _rounded(one["characters_per_second"], 1) or None,
+    }
 
 
-def _percentiles(values: dict[str, float | None], factor: float, digits: int) -> Percentiles:
+def _percentiles(values: dict[str, float | None], factor: float, digits: int) -> dict[str, float]:
     # A percentile that is infinite, because so many failed, is left out, and so is one of nothing.
-    known = {f"p{percent}": value for percent, value in values.items() if value}
-    return Percentiles(**{name: _rounded(value * factor, digits) for name, value in known.items()})
+    return {
+        f"p{percent}": _rounded(value * factor, digits)
+        for percent, value in values.items()
+        if value
+    }
 
 
 def _rounded(value: float, digits: int) -> float:

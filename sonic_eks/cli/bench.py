@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from sonic_eks.bench import inputs
-from sonic_eks.bench.outputs import distinct, writable, write
+from sonic_eks.bench.outputs import distinct, is_special, writable, write
 from sonic_eks.bench.plan import Arrivals, Load, Protocol, Slo, Target
 from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.bench_given import refuse_ignored
 from sonic_eks.cli.options import JsonOption
+from sonic_eks.cli.output import give_up
 from sonic_eks.deployment import load_deployment
-from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, one_line
+from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line
 from sonic_eks.late import resolve
 from sonic_eks.manifests import read_outputs, to_yaml
 
@@ -230,35 +233,84 @@ class _Outputs:
         """Give what an earlier `bench --json` printed."""
         from sonic_eks.bench.stored import read_result
 
-        self.give(read_result(path))
+        result = read_result(path)
+        if self.profile is not None:
+            try:
+                self._profile_of(result)
+            except SonicEksError as fault:
+                if fault.exit_status == BAD_INPUT:
+                    raise  # it is no measurement that would be lost
+        self.give(result)
 
     def give(self, result: dict[str, Any]) -> None:
-        """Print and write a result; exit 1 when it has problems."""
+        """Write and print a result; exit 1 when it has problems, whatever becomes of the output."""
+        problems = result["problems"]
+        try:
+            # First, since whoever reads the output may have left.
+            faults = self._write(result, special=False)
+        finally:
+            unprinted = _print(self._text(result))
+            _tell(problems)
+        # Last, since a pipe without a reader would wait for one.
+        faults += [*self._write(result, special=True), *unprinted]
+        _tell(str(fault) for fault in faults)
+        if problems or faults:
+            raise typer.Exit(max([PROBLEM_FOUND, *(fault.exit_status for fault in faults)]))
+
+    def _text(self, result: dict[str, Any]) -> str:
         from sonic_eks.bench.table import HEADINGS, capacity_lines, failure_lines, row
 
         if self.as_json:
-            print(json.dumps(result, indent=2))
-        else:
-            rows = [HEADINGS, *map(row, result["runs"])]
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            for cells in rows:
-                padded = (c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))
-                print("  ".join((cells[0].ljust(widths[0]), *padded)))
-            for line in (*failure_lines(result), *capacity_lines(result)):
-                print(one_line(line))
-        for problem in result["problems"]:
-            print(one_line(problem), file=sys.stderr)
-        self._write(result)
-        if result["problems"]:
-            raise typer.Exit(PROBLEM_FOUND)
+            return json.dumps(result, indent=2)
+        rows = [HEADINGS, *map(row, result["runs"])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for cells in rows:
+            padded = (c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))
+            lines.append("  ".join((cells[0].ljust(widths[0]), *padded)))
+        return "\n".join(
+            [*lines, *map(one_line, (*failure_lines(result), *capacity_lines(result)))]
+        )
 
-    def _write(self, result: dict[str, Any]) -> None:
-        if self.report is not None:
-            from sonic_eks.bench.report import html_report
+    def _write(self, result: dict[str, Any], *, special: bool) -> list[SonicEksError]:
+        """Write the files, or else what is none, and return what went wrong."""
+        faults = []
+        for option, path, content in (
+            ("--report", self.report, _report_of),
+            ("--profile", self.profile, self._profile_of),
+        ):
+            if path is not None and is_special(path) is special:
+                try:
+                    write(option, path, content(result))
+                except SonicEksError as fault:
+                    faults.append(fault)
+        return faults
 
-            write("--report", self.report, html_report(result))
-        if self.profile is not None and self.gpu is not None and self.gpus is not None:
-            from sonic_eks.bench.profile import from_result, to_yaml
+    def _profile_of(self, result: dict[str, Any]) -> str:
+        from sonic_eks.bench.profile import from_result, to_yaml
 
-            made = from_result(result, gpu=self.gpu, gpus=self.gpus, release=self.release)
-            write("--profile", self.profile, to_yaml(made))
+        # `check` lets no profile pass without a GPU.
+        gpu, gpus = self.gpu or "", self.gpus or 0
+        return to_yaml(from_result(result, gpu=gpu, gpus=gpus, release=self.release))
+
+
+def _report_of(result: dict[str, Any]) -> str:
+    from sonic_eks.bench.report import html_report
+
+    return html_report(result)
+
+
+def _print(text: str) -> list[SonicEksError]:
+    """Print a text and return what went wrong."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        said = give_up(error)
+        return [] if said is None else [SonicEksError(said, exit_status=PROBLEM_FOUND)]
+    return []
+
+
+def _tell(lines: Iterable[str]) -> None:
+    with contextlib.suppress(OSError):  # the status tells it too
+        for line in lines:
+            print(one_line(line), file=sys.stderr)

@@ -15,6 +15,7 @@ from sonic_eks.cli import mirror
 from sonic_eks.cli.bench import bench
 from sonic_eks.cli.docs import docs
 from sonic_eks.cli.options import help_without_command
+from sonic_eks.cli.output import give_up
 from sonic_eks.cli.plan import plan
 from sonic_eks.cli.render import render
 from sonic_eks.cli.simulate import simulate
@@ -56,6 +57,7 @@ def root(
 
 def main() -> None:
     """Run the command line; the process exits 0, 1 (problem found), 2 (bad input), 130 (Ctrl-C)."""
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         # What a configuration holds is UTF-8, whatever the locale says.
         if isinstance(stream, io.TextIOWrapper):
@@ -64,8 +66,17 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        status = _output_failed(error)
+        status = max(status, _output_failed(error))
     sys.exit(status)
+
+
+def _open_closed() -> None:
+    """Send what a shell closed (``>&-``) nowhere: Python has no stream for it."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # In this order each takes its own number, which no file that opens later may have.
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _run() -> int:
@@ -93,12 +104,10 @@ def _run() -> int:
 
 
 def _output_failed(error: OSError) -> int:
-    """Return the status when standard output takes no more: a reader that left is no problem."""
-    # Python would try to write the rest once more while it exits.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    if isinstance(error, BrokenPipeError):
+    line = give_up(error)
+    if line is None:
         return 0
-    print(f"sonic-eks: the output cannot be written: {error.strerror}", file=sys.stderr)
+    print(line, file=sys.stderr)
     return PROBLEM_FOUND
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import struct
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 
 from sonic_eks.cli import main as cli
 from tests.plain_server import plain_server
+from tests.synth import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
 URL = "http://127.0.0.1:9"
@@ -475,7 +477,7 @@ def test_a_file_for_two_things_is_refused(
     assert (tmp_path / "result.json").read_text() == before
 
 
-NONSENSE = (None, "x\n\x1b[2J\ud800", -1, 10**400, [[]], {})
+NONSENSE = (None, "x\n\x1b[2J\ud800", -1, 0, 0.5, 1e-320, 999_999_999, 10**400, [[]], {})
 
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -514,7 +516,88 @@ def test_nonsense_in_a_result_is_one_line(
         assert "Traceback" not in err
         assert "\x1b" not in out + err
         if code == 2:
-            assert (out, err.count("\n")) == ("", 1) or "--profile" in err, (nonsense, out, err)
+            assert (out, err.count("\n")) == ("", 1), (nonsense, out, err)
+
+
+FALLING = {"50": 0.2, "90": 0.1, "95": 0.3, "99": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ttfb": FALLING}, "points.1.firstAudioMs: got a list of 4; allowed: one percentile"),
+        ({"rtf": FALLING}, "points.1.rtf: got a list of 4; allowed: one percentile"),
+        ({"load": {**one(2)["load"], "concurrency": 0}}, "points.0.concurrency: got 0"),
+        ({"load": {**one(2)["load"], "concurrency": 999_999_999}}, "points.1.concurrency: got 999"),
+    ],
+)
+def test_figures_that_fit_no_profile_are_one_line(
+    run: Run, tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    read, path, report = (
+        written(tmp_path, runs=[one(1), one(2, **changes)]),
+        *map(tmp_path.joinpath, ("p.yaml", "r.html")),
+    )
+    files = ("--profile", path, "--report", report)
+    refused(run("--read", read, *files, "--gpu", "L4", *ONE), f"--profile: {said}")
+    assert not path.exists()
+    assert not report.exists()
+    assert run("--read", read)[0] == 0, "without a profile it is shown"
+
+
+def test_a_measurement_that_fits_no_profile_is_shown(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = result(runs=[one(1), one(2, ttfb=FALLING)])
+    monkeypatch.setattr("sonic_eks.cli.bench._measure", lambda _: measured)
+    path = tmp_path / "p.yaml"
+    code, out, err = run(URL, "--profile", path, "--gpu", "L4", *ONE, "--json")
+    assert (code, json.loads(out)) == (2, measured)
+    assert err.startswith("--profile: points.1.firstAudioMs: ")
+    assert not path.exists()
+
+
+def test_a_report_that_cannot_be_drawn_loses_no_figures(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: Any) -> str:
+        raise MemoryError
+
+    monkeypatch.setattr("sonic_eks.bench.report.html_report", broken)
+    with pytest.raises(MemoryError):
+        run("--read", written(tmp_path), "--report", tmp_path / "r.html", "--json")
+    assert json.loads(capsys.readouterr().out) == result()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problems", [[], ["not valid: x"]])
+@pytest.mark.parametrize("runs", [2, 200])
+@pytest.mark.parametrize("output", ["nobody reads", "full", "closed"])
+def test_files_and_status_do_not_hang_on_the_output(
+    tmp_path: Path, output: str, runs: int, problems: list[str]
+) -> None:
+    """A reader that left, a full disk, no output at all; with less than a buffer of it and more."""
+    read = written(tmp_path, runs=[one(count + 1) for count in range(runs)], problems=problems)
+    path = tmp_path / "p.yaml"
+    words = ("bench", "--read", str(read), "--profile", str(path), "--gpu", "L4", "--gpus", "1")
+    command = (sys.executable, "-m", "sonic_eks.cli.main", *words, "--json")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe, Path("/dev/full").open("wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [*("bash", "-c", f'"$@" {">&-" if output == "closed" else ""}', "-"), *command],
+            stdout=full if output == "full" else pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+    said = [*problems]
+    if output == "full":
+        said.append("sonic-eks: the output cannot be written: No space left on device")
+    assert done.stderr.splitlines() == said
+    assert done.returncode == (1 if said else 0)
+    assert len(yaml.safe_load(path.read_text())["points"]) == runs
 
 
 def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
