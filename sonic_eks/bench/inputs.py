@@ -16,11 +16,18 @@ KEY_VARIABLE = "CARTESIA_API_KEY"
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _MOST_NAME = 253
 
+# Of a URL: signs of a password or a key in it, or nothing but what may be a key.
+_SECRET = re.compile(r"[@?#]|\A\s*[\w-]{16,}\s*\Z")
+_VARIABLE = re.compile("[A-Z_][A-Z0-9_]{0,79}")
+
 _SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
 
 def service_url(text: str) -> str:
     """Return the address of a service, ``ws`` and ``wss`` as ``http`` and ``https``."""
+    # urlsplit would drop line breaks, tabs and what is white in front.
+    if not text.isprintable() or text != text.strip():
+        raise _no_url(text)
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -29,12 +36,10 @@ def service_url(text: str) -> str:
     if parts.scheme not in _SCHEMES or not _is_host(parts.hostname or "") or port == 0:
         raise _no_url(text)
     if parts.username is not None or parts.query or parts.fragment:
-        # Not shown: what stands there may be a secret.
-        raise SonicEksError(
-            "URL: got one with a user, a query or a fragment; allowed: http://HOST:PORT; the API"
-            f" key comes from {KEY_VARIABLE} or --key-file"
-        )
+        raise _secret_url()
     if not re.fullmatch("[!-~]*", parts.path):
+        if _SECRET.search(text):
+            raise _secret_url()
         raise SonicEksError(
             f"URL: got the path {shown(parts.path)}; allowed: printable ASCII without spaces;"
             " write anything else percent-encoded"
@@ -54,21 +59,40 @@ def _is_host(name: str) -> bool:
 
 
 def _no_url(text: str) -> SonicEksError:
+    if _SECRET.search(text):
+        return _secret_url()
     return SonicEksError(
         f"URL: got {shown(text)}; allowed: http://HOST:PORT or https://HOST of the service"
     )
 
 
+def _secret_url() -> SonicEksError:
+    """Return the refusal of a URL that is not shown: what stands there may be a secret."""
+    return SonicEksError(
+        "URL: got one with a user, a query or a fragment, or a key; allowed: http://HOST:PORT; the"
+        f" API key comes from {KEY_VARIABLE} or --key-file"
+    )
+
+
 def api_key(variable: str, file: Path | None) -> str:
-    """Return the API key from a file, else from an environment variable."""
+    """Return the API key from a file, else from an environment variable.
+
+    What is no file and no name of a variable is not shown: it may be the key itself.
+    """
     if file is not None:
+        source = f"--key-file {file}" if os.path.lexists(file) else "--key-file"
+        variable = KEY_VARIABLE
         try:
             key = file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise SonicEksError(f"--key-file {file}: cannot be read: {reason}") from None
-        source = f"--key-file {file}"
+            raise SonicEksError(f"{source}: cannot be read: {reason}") from None
     else:
+        if variable not in os.environ and not _VARIABLE.fullmatch(variable):
+            raise SonicEksError(
+                "--key-env: got no name of a variable that is set; allowed: the name, such as"
+                f" {KEY_VARIABLE}, not the key"
+            )
         key, source = os.environ.get(variable, "").strip(), f"environment variable {variable}"
     if not key:
         raise SonicEksError(f"{source}: no API key; set {variable} or give --key-file")

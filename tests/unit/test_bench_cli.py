@@ -96,7 +96,7 @@ def refused(result: tuple[int, str, str], said: str, status: int = 2) -> None:
         ([URL, "--encoding", "mp3"], "--encoding: got 'mp3'; allowed: pcm_f32le, pcm_s16le"),
         ([URL, "--protocol", "grpc"], "grpc"),
         ([URL, "--key-env", "NOT_SET"], "environment variable NOT_SET: no API key"),
-        ([URL, "--key-file", "no/such/file"], "--key-file no/such/file: cannot be read"),
+        ([URL, "--key-file", "no/such/file"], "--key-file: cannot be read: No such file"),
         ([URL, "--report", "no/such/folder/r.html"], "--report no/such/folder/r.html: cannot be"),
         ([URL, "--report", "."], "--report .: cannot be written: Is a directory"),
         (
