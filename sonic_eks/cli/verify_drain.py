@@ -73,6 +73,7 @@ def verify_drain(
     """
     from sonic_eks.verify_drain.experiment import Settings
     from sonic_eks.verify_drain.kubectl import Kubectl
+    from sonic_eks.verify_drain.names import check_names
     from sonic_eks.verify_drain.pod import Pod
     from sonic_eks.verify_drain.subject import LocalProcess
     from sonic_eks.verify_drain.way import PortForwards
@@ -82,6 +83,7 @@ def verify_drain(
     if url is None and pod is None:
         raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
     refuse_ignored_of_an_end(context)
+    check_names(pod, namespace, container)
     if out is not None:
         writable("--out", out)
     settings = Settings(

@@ -364,6 +364,12 @@ URL = "http://127.0.0.1:9"
         ([URL, "--key-env", "NOT_SET"], "environment variable NOT_SET: no API key"),
         ([URL], "cannot be reached"),
         (["nonsense"], "URL: got 'nonsense'"),
+        # what kubectl would take for an option, or for more than one name
+        (["--pod=-lapp=x"], "--pod: got '-lapp=x'; allowed: a name of lower-case letters, digits"),
+        (["--pod", "-x", "--yes"], "--pod: got '-x'; allowed"),
+        (["--pod", "", "--yes"], "--pod: got ''; allowed"),
+        (["--pod", "p", "--namespace", "--kubeconfig=x"], "--namespace: got '--kubeconfig=x'"),
+        (["--pod", "p", "--container=--", "--yes"], "--container: got '--'; allowed"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, arguments: list[str], said: str) -> None:
