@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sonic_eks.config.standalone import BEGIN_DRAIN_PATH
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
+from sonic_eks.verify_drain.answer import FoundPod, Sibling, pod_of, siblings_of
 from sonic_eks.verify_drain.kubectl import Kubectl
 
 T = TypeVar("T")
@@ -59,32 +59,27 @@ class Pod:
         found = await self._get()
         if found is None:
             raise self._refusal(f"not found in namespace {self.kubectl.namespace}")
-        metadata, spec = found["metadata"], found["spec"]
-        if metadata.get("deletionTimestamp"):
+        if found.going:
             raise self._refusal("is going already; give another one")
-        if spec.get("shareProcessNamespace") or spec.get("hostPID"):
+        if found.shares_processes:
             raise self._refusal(
                 "its containers share a process namespace, so that process 1 is not the server's;"
                 " give a pod without shareProcessNamespace and hostPID"
             )
-        containers = {container["name"]: container for container in spec["containers"]}
         if self.container is None:
-            self.container = next(iter(containers))
-        if self.container not in containers:
+            self.container = next(iter(found.containers))
+        if self.container not in found.containers:
             raise SonicEksError(
-                f"--container: got {shown(self.container)}; allowed: {', '.join(containers)}"
+                f"--container: got {shown(self.container)}; allowed: {', '.join(found.containers)}"
             )
-        status = self._status(found)
-        if "running" not in status.get("state", {}):
+        container = found.containers[self.container]
+        if container.status is None or not container.status.running:
             raise self._refusal(f"its container {self.container} does not run")
-        lifecycle = containers[self.container].get("lifecycle") or {}
-        hook = lifecycle.get("preStop") or {}
         # One that only tells of the end holds SIGTERM back no more than none.
-        tells = (hook.get("httpGet") or {}).get("path") == BEGIN_DRAIN_PATH
-        self.has_pre_stop = bool(hook) and not tells
-        self._grace_seconds = spec.get("terminationGracePeriodSeconds", self._grace_seconds)
-        self._uid, self._owner = metadata["uid"], _owner_of(metadata)
-        self._restarts = status.get("restartCount", 0)
+        self.has_pre_stop = container.pre_stop and container.pre_stop_path != BEGIN_DRAIN_PATH
+        self._grace_seconds = found.grace_seconds
+        self._uid, self._owner = found.uid, found.owner
+        self._restarts = container.status.restarts
 
     async def announce_end(self, seconds: float) -> None:
         """See `Subject`."""
@@ -112,12 +107,8 @@ class Pod:
 
     async def running(self) -> bool:
         """See `Subject`."""
-        found = await _asked_again(self._get)
-        if found is None or found["metadata"]["uid"] != self._uid:
-            return False
-        status = self._status(found)
-        ended = "terminated" in status.get("state", {})
-        return not ended and status.get("restartCount", 0) == self._restarts
+        status = await _asked_again(self._status)
+        return status is not None and status == (False, self._restarts)
 
     async def others(self) -> list[str]:
         """See `Subject`."""
@@ -125,11 +116,9 @@ class Pod:
             return []
         found = await _asked_again(self._all)
         return [
-            str(one["metadata"]["name"])
-            for one in found.get("items", [])
-            if one["metadata"]["uid"] != self._uid
-            and _owner_of(one["metadata"]) == self._owner
-            and _is_ready(one)
+            one.name
+            for one in found
+            if one.uid != self._uid and one.owner == self._owner and one.ready
         ]
 
     async def leave(self) -> None:
@@ -139,27 +128,34 @@ class Pod:
         with contextlib.suppress(SonicEksError):
             found = await self._get()
             # Who was interrupted may not have marked it, and its name may be that of a new one.
-            if found is None or found["metadata"]["uid"] != self._uid:
-                return
-            if found["metadata"].get("deletionTimestamp"):
+            if found is not None and found.uid == self._uid and found.going:
                 # Its own grace period again.
                 await self.kubectl.run(
                     *("delete", "pod", self.pod, "--wait=false", "--ignore-not-found"),
                     f"--grace-period={max(1, self._grace_seconds)}",
                 )
 
-    async def _get(self) -> dict[str, Any] | None:
+    async def _get(self) -> FoundPod | None:
         output = await self.kubectl.output(
             "get", "pod", self.pod, "--ignore-not-found", "-o", "json"
         )
-        return _json("get", output) if output.strip() else None
+        return pod_of(output) if output.strip() else None
 
-    async def _all(self) -> dict[str, Any]:
-        return _json("get", await self.kubectl.output("get", "pods", "-o", "json"))
+    async def _all(self) -> list[Sibling]:
+        return siblings_of(await self.kubectl.output("get", "pods", "-o", "json"))
 
-    def _status(self, pod: dict[str, Any]) -> dict[str, Any]:
-        statuses = pod.get("status", {}).get("containerStatuses", [])
-        return next((one for one in statuses if one["name"] == self.container), {})
+    async def _status(self) -> tuple[bool, int] | None:
+        """Return whether the container has ended, and its restarts; None: the pod is gone."""
+        found = await self._get()
+        if found is None or found.uid != self._uid:
+            return None
+        container = found.containers.get(str(self.container))
+        if container is None or container.status is None:
+            raise SonicEksError(
+                f"kubectl get: got no status of container {self.container}; expected one",
+                exit_status=PROBLEM_FOUND,
+            )
+        return container.status.terminated, container.status.restarts
 
     def _refusal(self, why: str) -> SonicEksError:
         return SonicEksError(f"--pod {self.pod}: {why}")
@@ -172,24 +168,3 @@ async def _asked_again(ask: Callable[[], Awaitable[T]]) -> T:
             return await ask()
         await asyncio.sleep(_PAUSE_SECONDS)
     return await ask()
-
-
-def _json(command: str, output: bytes) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(output)
-    except ValueError:
-        raise SonicEksError(
-            f"kubectl {command}: an answer that is no JSON", exit_status=PROBLEM_FOUND
-        ) from None
-    return found
-
-
-def _owner_of(metadata: dict[str, Any]) -> str:
-    """Return the id of what keeps up the number of such pods; empty: nothing does."""
-    owners = metadata.get("ownerReferences") or []
-    return next((str(one["uid"]) for one in owners if one.get("controller")), "")
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -207,6 +207,33 @@ def test_a_pod_that_cannot_be_ended(
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("[]", "the answer: got a list of 0; expected a mapping"),
+        ("5", "the answer: got 5; expected a mapping"),
+        ('{"kind": "List"}', "kind: got 'List'; expected Pod"),
+        ('{"kind": "Pod", "status": {}}', "spec.containers: got nothing; expected something"),
+        ("<html>", "an answer that is no JSON"),
+    ],
+)
+def test_an_answer_that_is_no_pod_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sleeper: int,
+    answer: str,
+    said: str,
+) -> None:
+    installed(Standin(str(tmp_path / "bin"), sleeper, answers={"get": answer}), monkeypatch)
+    monkeypatch.setenv("CARTESIA_API_KEY", KEY)
+    monkeypatch.setattr(sys, "argv", ["sonic-eks", "verify-drain", "--pod", "worker-1", "--yes"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr() == ("", f"kubectl get: {said}\n")
+
+
 def test_no_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SonicEksError, match="kubectl is not installed"):

@@ -50,6 +50,8 @@ class Standin:
         Programs that the image does not have.
     fails : dict
         By command: what it says before it ends with status 1.
+    answers : dict
+        By command: what it prints instead, as if all were well.
     silent : list of str
         Commands that never say or do anything.
     chatter : int
@@ -70,6 +72,7 @@ class Standin:
     others: list[str] = field(default_factory=list)
     no_programs: list[str] = field(default_factory=list)
     fails: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     silent: list[str] = field(default_factory=list)
     chatter: int = 0
     breaks_at: int = 0
@@ -130,6 +133,9 @@ def main(state: str) -> None:
         signal.pause()
     if verb in standin.fails:
         sys.exit(standin.fails[verb])
+    if verb in standin.answers:
+        print(standin.answers[verb])
+        return
     {"get": get, "delete": delete, "exec": exec_, "port-forward": port_forward}[verb](standin, rest)
 
 
@@ -150,6 +156,7 @@ def get(standin: Standin, arguments: list[str]) -> None:
     owner = {"ownerReferences": [{"uid": "owner", "controller": True}]}
     going = {"deletionTimestamp": "2026-11-30T00:00:00Z"} if standin.marked else {}
     pod = {
+        "kind": "Pod",
         "metadata": {"name": "worker-1", "uid": "1", **owner, **going, **standin.metadata},
         "spec": {
             "containers": [{"name": "worker", "lifecycle": hook}, {"name": "b"}],
@@ -174,7 +181,7 @@ def get(standin: Standin, arguments: list[str]) -> None:
     ]
     stranger = {"metadata": {"name": "stranger", "uid": "s"}, "status": ready}
     starting = {"metadata": {"name": "worker-9", "uid": "9", **owner}, "status": {}}
-    print(json.dumps({"items": [pod, stranger, starting, *others]}))
+    print(json.dumps({"kind": "List", "items": [pod, stranger, starting, *others]}))
 
 
 def delete(standin: Standin, arguments: list[str]) -> None:
