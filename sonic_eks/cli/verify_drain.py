@@ -17,6 +17,7 @@ from sonic_eks.cli import bench_options as options
 from sonic_eks.cli.bench_given import refuse_ignored_of_an_end
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.verify_drain.names import check_names
 
 if TYPE_CHECKING:
     from sonic_eks.verify_drain.experiment import Settings
@@ -73,16 +74,11 @@ def verify_drain(
     """
     from sonic_eks.verify_drain.experiment import Settings
     from sonic_eks.verify_drain.kubectl import Kubectl
-    from sonic_eks.verify_drain.names import check_names
     from sonic_eks.verify_drain.pod import Pod
     from sonic_eks.verify_drain.subject import LocalProcess
     from sonic_eks.verify_drain.way import PortForwards
 
-    if pod is not None and pid is not None:
-        raise SonicEksError("--pod and --pid: got both; give what is to be ended, one of them")
-    if url is None and pod is None:
-        raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
-    refuse_ignored_of_an_end(context)
+    _refuse_without_meaning(context, url, pod, pid)
     check_names(pod, namespace, container)
     if out is not None:
         writable("--out", out)
@@ -111,6 +107,16 @@ def verify_drain(
     if subject is not None and not yes:
         _confirm(subject.name)
     _give(asyncio.run(_experiment(target, subject, way, settings)), out, as_json=as_json)
+
+
+def _refuse_without_meaning(
+    context: typer.Context, url: str | None, pod: str | None, pid: int | None
+) -> None:
+    if pod is not None and pid is not None:
+        raise SonicEksError("--pod and --pid: got both; give what is to be ended, one of them")
+    if url is None and pod is None:
+        raise SonicEksError("verify-drain: got neither URL nor --pod; give one at least")
+    refuse_ignored_of_an_end(context)
 
 
 def _confirm(name: str) -> None:
