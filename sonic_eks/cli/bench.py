@@ -22,12 +22,15 @@ from sonic_eks.cli.bench_given import refuse_ignored
 from sonic_eks.cli.options import JsonOption
 from sonic_eks.cli.output import give_up
 from sonic_eks.deployment import load_deployment
-from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line
+from sonic_eks.errors import BAD_INPUT, PROBLEM_FOUND, SonicEksError, one_line, shown
 from sonic_eks.late import resolve
 from sonic_eks.manifests import read_outputs, to_yaml
 
 if TYPE_CHECKING:
     from sonic_eks.bench.measure import Plan
+
+_MOST_HOURS = 24
+_MOST_HOURS_OF_A_JOB = 4
 
 
 def bench(
@@ -85,9 +88,12 @@ def bench(
     # Not at the top: other commands need not wait for what drives load.
     from sonic_eks.bench.measure import Plan
 
+    load = _load(concurrency, rate, arrivals, generations=generations, seed=seed)
+    if rate is not None:
+        _check_length(load, _MOST_HOURS if job is None else _MOST_HOURS_OF_A_JOB)
     plan = Plan(
         target=_target(inputs.service_url(url), key, sound, wire),
-        load=_load(concurrency, rate, arrivals, generations=generations, seed=seed),
+        load=load,
         slo=Slo(ttfb_ms=slo_ms, percentile=percentile, underrun_percent=underrun_percent),
         max_concurrency=None if concurrency or rate else max_concurrency,
         speaking_percent=speaking_percent,
@@ -162,6 +168,16 @@ def _load(
         rate=rate,
         seed=seed,
     )
+
+
+def _check_length(load: Load, most_hours: int) -> None:
+    """Refuse an open loop that would go on for days: all of its moments are fixed before."""
+    least = load.generations / (most_hours * 3600)
+    if load.rate < least:
+        raise SonicEksError(
+            f"--rate: got {shown(load.rate)} with {load.generations} generations, which takes more"
+            f" than {most_hours} h; allowed: {least * 1.005:.3g} or more, or fewer --generations"
+        )
 
 
 def _measure(plan: Plan) -> dict[str, Any]:

@@ -116,7 +116,7 @@ ProcessesOption = Annotated[
     int | None,
     typer.Option(min=1, max=256, help="Processes that share the load; unset: as many as it takes."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of texts and random moments.")]
+SeedOption = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of texts and random moments.")]
 ReportOption = Annotated[Path | None, typer.Option(help="HTML file to write.")]
 ProfileOption = Annotated[Path | None, typer.Option(help="Capacity profile (YAML) to write.")]
 GpuOption = Annotated[str | None, typer.Option(help="For --profile: the GPU, such as L40S.")]

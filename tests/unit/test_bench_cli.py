@@ -641,5 +641,7 @@ def test_a_job_needs_no_key_and_shows_none(
     code, out, err = run("http://nlb:80", "--job", "config/default.yaml")
     assert rendering == [False], "Node.js, which renders, sees the environment"
     assert (code, err) == (0, "")
-    assert [one["kind"] for one in yaml.safe_load_all(out)][-1] == "Job"
+    job = list(yaml.safe_load_all(out))[-1]
+    assert job["kind"] == "Job"
+    assert job["spec"]["activeDeadlineSeconds"] == 4 * 3600, "what --rate is held to with --job"
     assert KEY not in out

@@ -83,3 +83,34 @@ def test_a_name_of_a_variable_that_is_set_or_usual_is_shown(
         code, out, err = bench(URL, "--key-env", name)
         assert (code, out) == (2, "")
         assert err.startswith(f"environment variable {name}: no API key; set {name} ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rate", "1e-300"], "--rate: got 1e-300 with 300 generations, which takes more than 24"),
+        (["--rate", "5e-324"], "than 24 h; allowed: 0.00349 or more, or fewer --generations"),
+        (["--rate", "1", "--generations", "86401"], "more than 24 h; allowed: 1.01 or more"),
+        (
+            ["--rate", "1", "--generations", "14401", "--job", "config/default.yaml"],
+            "more than 4 h; allowed: 1.01 or more",
+        ),
+        *(
+            (["--seed", seed], "seed")
+            for seed in ("-1", str(2**32), "9" * 4300, "9" * 4301, "1e3", "nan")
+        ),
+    ],
+)
+def test_a_number_that_is_too_large_or_too_small(
+    bench: Run, arguments: list[str], said: str
+) -> None:
+    code, out, err = bench(URL, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--rate", "1", "--generations", "86400"], ["--seed", str(2**32 - 1)]]
+)
+def test_the_largest_numbers_that_are_allowed(bench: Run, arguments: list[str]) -> None:
+    assert "cannot be reached" in bench(URL, *arguments)[2]
