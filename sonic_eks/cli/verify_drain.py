@@ -146,12 +146,13 @@ async def _experiment(
 
 def _give(findings: Findings, out: Path | None, *, as_json: bool) -> None:
     text = findings.to_yaml()
+    # First: whoever reads the other may have left.
+    if out is not None:
+        write("--out", out, text)
     if as_json:
         print(json.dumps(findings.to_dict(), indent=2))
     else:
         print(text, end="")
-    if out is not None:
-        write("--out", out, text)
     if findings.unclear:
         print(f"verify-drain: {findings.unclear}", file=sys.stderr)
         raise typer.Exit(PROBLEM_FOUND)

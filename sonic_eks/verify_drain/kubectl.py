@@ -14,11 +14,12 @@ from typing import Any
 
 from sonic_eks.bench.inputs import environment_without_key
 from sonic_eks.bench.record import clipped
-from sonic_eks.errors import PROBLEM_FOUND, SonicEksError
+from sonic_eks.errors import PROBLEM_FOUND, SonicEksError, shown
 
 _LONGEST_SECONDS = 30.0
 _READ_BYTES = 4096
 _KEPT_BYTES = 65536
+_MOST_PORT = 65535
 
 _BREAKS_SECONDS = 0.5
 """Longest time from the end of a forwarded connection to that of a kubectl which ends for it."""
@@ -145,6 +146,7 @@ class Forward:
         either: set[asyncio.Future[Any]] = {self._port, self._reading[0]}
         await asyncio.wait(either, timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if self._port.done():
+            self._port.result()
             return
         if not self._reading[0].done():
             raise _problem("port-forward", f"no answer within {_LONGEST_SECONDS:g} s")
@@ -166,16 +168,24 @@ class Forward:
         for task in self._reading:
             task.cancel()
         await asyncio.gather(*self._reading, return_exceptions=True)
-        self._port.cancel()
+        if not self._port.cancel():
+            self._port.exception()  # looked at, so that nobody is told of it
 
     async def _read_output(self) -> None:
         assert self._process.stdout is not None
         text = b""
         while data := await self._process.stdout.read(_READ_BYTES):
             if not self._port.done():
-                text += data
+                text = (text + data)[-_KEPT_BYTES:]
                 if found := _FORWARDING.search(text):
-                    self._port.set_result(int(found[1]))
+                    self._forwards_from(found[1].decode())
+
+    def _forwards_from(self, port: str) -> None:
+        if len(port) <= len(str(_MOST_PORT)) and 1 <= int(port) <= _MOST_PORT:
+            self._port.set_result(int(port))
+        else:
+            reason = f"got the local port {shown(port)}; expected 1 to {_MOST_PORT}"
+            self._port.set_exception(_problem("port-forward", reason))
 
     async def _read_error(self) -> None:
         assert self._process.stderr is not None

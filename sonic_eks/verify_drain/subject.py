@@ -74,7 +74,7 @@ class LocalProcess:
         """See `Subject`."""
         try:
             os.kill(self.pid, signal.SIGTERM)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):  # as in `running`
             raise SonicEksError(
                 f"--pid {self.pid}: ended before it got SIGTERM", exit_status=PROBLEM_FOUND
             ) from None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from sonic_eks.verify_drain.findings import Findings, OnSigterm, OverCapacity
 from sonic_eks.verify_drain.subject import LocalProcess, Subject
 from tests.standin.fleet import fleet
 from tests.standin.pod import DrainNumbers
+from tests.standin.process import ROOT
 from tests.standin.serving import Served, served
 from tests.standin.worker import ON_SIGTERM
 from tests.tools import require_tool
@@ -114,6 +118,22 @@ def test_without_something_to_end_it_learns_the_rest(tmp_path: Path) -> None:
     assert found.sigterm is None
     assert yaml.safe_load(found.to_yaml()) == {"drain": {"idleSeconds": 2}}
     assert "SIGTERM was not tried" in found.to_yaml()
+
+
+def test_the_file_is_written_also_when_nobody_reads(tmp_path: Path) -> None:
+    out = tmp_path / "out.yaml"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with served(tmp_path, "--clock", 20) as service:
+        command = [sys.executable, "-m", "sonic_eks.cli.main", "verify-drain", service.url]
+        command += ["--max-concurrency", "2", "--out", str(out)]
+        environment = {**os.environ, "CARTESIA_API_KEY": "standin"}
+        ended = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False
+        )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert yaml.safe_load(out.read_text()) == {"drain": {"idleSeconds": 2}}
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,9 @@ async def forward() -> None:
         ({"pid": 2**22 + 1}, "because pod is not running"),
         ({"fails": {"port-forward": 'error: pods "x" is forbidden'}}, "is forbidden"),
         ({"silent": ["port-forward"]}, "no answer within 1 s"),
+        ({"answers": {"port-forward": "Forwarding from 127.0.0.1:0 -> 1"}}, "local port '0'; exp"),
+        ({"answers": {"port-forward": f"Forwarding from 127.0.0.1:{'9' * 5000} ->"}}, "got the lo"),
+        ({"answers": {"port-forward": "Forwarding from nowhere"}}, "no reason given"),
     ],
 )
 def test_a_port_forward_that_does_not_begin(
