@@ -88,12 +88,9 @@ def bench(
     # Not at the top: other commands need not wait for what drives load.
     from sonic_eks.bench.measure import Plan
 
-    load = _load(concurrency, rate, arrivals, generations=generations, seed=seed)
-    if rate is not None:
-        _check_length(load, _MOST_HOURS if job is None else _MOST_HOURS_OF_A_JOB)
     plan = Plan(
         target=_target(inputs.service_url(url), key, sound, wire),
-        load=load,
+        load=_load(concurrency, rate, arrivals, generations=generations, seed=seed, job=job),
         slo=Slo(ttfb_ms=slo_ms, percentile=percentile, underrun_percent=underrun_percent),
         max_concurrency=None if concurrency or rate else max_concurrency,
         speaking_percent=speaking_percent,
@@ -153,6 +150,7 @@ def _load(
     *,
     generations: int,
     seed: int,
+    job: Path | None,
 ) -> Load:
     if concurrency is not None and rate is not None:
         raise SonicEksError("--concurrency and --rate: got both; give one, or neither to search")
@@ -162,6 +160,7 @@ def _load(
         return Load(generations=generations, concurrency=concurrency or 1, seed=seed)
     if arrivals is Arrivals.CLOSED:
         raise SonicEksError("--arrivals: got closed with --rate; allowed: poisson, constant")
+    _check_length(rate, generations, _MOST_HOURS if job is None else _MOST_HOURS_OF_A_JOB)
     return Load(
         arrivals=arrivals or Arrivals.POISSON,
         generations=generations,
@@ -170,12 +169,12 @@ def _load(
     )
 
 
-def _check_length(load: Load, most_hours: int) -> None:
+def _check_length(rate: float, generations: int, most_hours: int) -> None:
     """Refuse an open loop that would go on for days: all of its moments are fixed before."""
-    least = load.generations / (most_hours * 3600)
-    if load.rate < least:
+    least = generations / (most_hours * 3600)
+    if rate < least:
         raise SonicEksError(
-            f"--rate: got {shown(load.rate)} with {load.generations} generations, which takes more"
+            f"--rate: got {shown(rate)} with {generations} generations, which takes more"
             f" than {most_hours} h; allowed: {least * 1.005:.3g} or more, or fewer --generations"
         )
 
