@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+
+from sonic_eks.errors import PROBLEM_FOUND
 
 
 def give_up(error: OSError) -> str | None:
@@ -15,3 +18,12 @@ def give_up(error: OSError) -> str | None:
     if isinstance(error, BrokenPipeError):
         return None
     return f"sonic-eks: the output cannot be written: {error.strerror}"
+
+
+def output_failed(error: OSError) -> int:
+    """Give up standard output; return the status of a command that has no other."""
+    line = give_up(error)
+    if line is None:
+        return 0
+    print(line, file=sys.stderr)
+    return PROBLEM_FOUND

@@ -477,7 +477,18 @@ def test_a_file_for_two_things_is_refused(
     assert (tmp_path / "result.json").read_text() == before
 
 
-NONSENSE = (None, "x\n\x1b[2J\ud800", -1, 0, 0.5, 1e-320, 999_999_999, 10**400, [[]], {})
+NONSENSE: tuple[Any, ...] = (
+    None,
+    "x\n\x1b[2J\ud800",
+    -1,
+    0,
+    0.5,
+    1e-320,
+    999_999_999,
+    10**400,
+    [[]],
+    {},
+)
 
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:

@@ -198,7 +198,7 @@ def test_a_result_is_json_without_the_key(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.slow
 def test_the_command_line_does_not_wait_for_what_drives_load() -> None:
     code = (
-        "import sys; import sonic_eks.cli.main;"
+        "import sys; import sonic_eks.cli.app;"
         "print([m for m in ('websockets', 'h11', 'matplotlib', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_the_file_of_a_stream_is_not_replaced(tmp_path: Path, stream: str, named
     path = tmp_path / "out"
     given = path if named else Path("/dev") / stream
     with path.open("w") as file:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: file}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: file}
         command = [sys.executable, "-m", "sonic_eks.cli.main", *OPTIONS["--report"]]
         done = subprocess.run(
             [*command, "--report", str(given)], cwd=ROOT, text=True, check=False, **pipes

@@ -14,23 +14,24 @@ import pytest
 import typer
 
 from sonic_eks.cli import main as cli
+from sonic_eks.cli.app import app
 from tests.plain_server import plain_server
 from tests.synth import ROOT
 
 
-def commands(app: typer.Typer, *before: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+def commands(group: typer.Typer, *before: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command with its words."""
-    for one in app.registered_commands:
+    for one in group.registered_commands:
         assert one.callback is not None
         yield (*before, one.name or one.callback.__name__.replace("_", "-")), one
-    for group in app.registered_groups:
-        assert group.typer_instance is not None
-        yield from commands(group.typer_instance, *before, str(group.name))
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from commands(inner.typer_instance, *before, str(inner.name))
 
 
 @pytest.mark.parametrize(
     ("words", "command"),
-    [pytest.param(*one, id=" ".join(one[0])) for one in commands(cli.app)],
+    [pytest.param(*one, id=" ".join(one[0])) for one in commands(app)],
 )
 def test_an_interrupt_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
@@ -48,6 +49,51 @@ def test_an_interrupt_is_one_line(
         cli.main()
     assert ended.value.code == 130
     assert capsys.readouterr() == ("", "sonic-eks: interrupted\n")
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from sonic_eks.cli.main import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module",
+    ["sonic_eks.cli.app", "typer", "pydantic", "sonic_eks.cli.bench", "sonic_eks.cli.plan"],
+)
+def test_an_interrupt_while_the_commands_load_is_one_line(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "sonic-eks: interrupted\n")
+
+
+@pytest.mark.slow
+def test_the_entry_point_imports_next_to_nothing_before_it_minds_an_interrupt() -> None:
+    code = (
+        "import sys; before = {*sys.modules}; import sonic_eks.cli.main;"
+        "print(*sorted({*sys.modules} - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [
+        *("__future__", "sonic_eks", "sonic_eks.cli", "sonic_eks.cli.main", "sonic_eks.cli.output"),
+        "sonic_eks.errors",
+    ]
 
 
 def wait_for(check: Callable[[], bool]) -> None:
