@@ -48,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(lambda: None)
     app.command()(command.teardown)
-    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr("sonic_eks.cli.app.app", app)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["sonic-eks", "teardown", *arguments])
