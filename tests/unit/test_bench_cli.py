@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 import re
@@ -512,7 +513,7 @@ def test_nonsense_in_a_result_is_one_line(
     file, report = tmp_path / "result.json", tmp_path / "r.html"
     outputs = ("--report", report, "--profile", tmp_path / "p.yaml", "--gpu", "L4", "--gpus", "1")
     for nonsense in (*NONSENSE, ...):
-        data = result(runs=[one(4, **FAILED)])
+        data = copy.deepcopy(result(runs=[one(4, **FAILED)]))
         *folders, name = path
         holder: Any = data
         for folder in folders:
@@ -609,6 +610,24 @@ def test_files_and_status_do_not_hang_on_the_output(
     assert done.stderr.splitlines() == said
     assert done.returncode == (1 if said else 0)
     assert len(yaml.safe_load(path.read_text())["points"]) == runs
+
+
+@pytest.mark.slow
+def test_a_pipe_whose_reader_comes_late_holds_up_no_figures(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = ("--read", str(written(tmp_path)), "--profile", str(pipe), "--gpu", "L4", *ONE)
+    command = [sys.executable, "-m", "sonic_eks.cli.main", "bench", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            printed = [process.stdout.readline() for _ in range(6)]
+            assert printed[0].startswith("load ")
+            assert process.poll() is None
+            assert "gpu: L4" in pipe.read_text()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
 
 
 def test_no_profile_without_a_valid_run(run: Run, tmp_path: Path) -> None:
