@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from sonic_eks.k8s.render import RenderedChart
     from sonic_eks.stacks.deployment import Stacks
 
-# The same examples in every run: a failure in a pipeline is one on every desk. And no limit of
-# time: what a busy machine makes slow is no fault.
+# No dice, and no limit of time: a failure in a pipeline is one on every desk, and what a busy
+# machine makes slow is no fault. Some values are those of constants in the modules that are loaded,
+# so that examples still differ a little between a whole run and a part of it.
 settings.register_profile(
     "suite",
     derandomize=True,

@@ -198,7 +198,7 @@ def test_processes_share_the_load(service: Served) -> None:
     run = load(service, processes=3, generations=30, concurrency=7)
     assert run.processes == 3
     assert outcomes(run) == {Outcome.COMPLETED: 30}
-    assert run.summary.in_progress == pytest.approx(7, rel=0.15)
+    assert 3 < run.summary.in_progress <= 7.001, "more than the slots of one process"
     # all together say the texts once, and six of them again, as one process would
     assert len({r.characters for r in run.records}) > 15
 

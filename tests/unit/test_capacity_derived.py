@@ -487,6 +487,6 @@ def test_whatever_is_accepted_holds_together() -> None:
 
     check()
     # Examples that are all refused would prove little.
-    assert len(accepted) > 60
+    assert len(accepted) > 20
     assert any(len(config.models) > 1 for config in accepted)
     assert any(config.nodes.gpu.max_nodes is None for config in accepted)
