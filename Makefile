@@ -61,7 +61,7 @@ destroy: setup ## remove workload, nodes and every stack of CONFIG (YES=1: witho
 test: setup ## every test
 	@$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-fast: setup ## the tests that take milliseconds, on few deployments (90 s on two cores)
+test-fast: setup ## the tests that take milliseconds, on few deployments
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not synth" $(PYTEST_ARGS)
 
 mutate: setup ## edit templates and manifests; see whether the tests notice (up to 20 minutes)
